@@ -46,6 +46,8 @@ struct rows {
 	/* entries[0..WAYS << set_bits), owned, and how many are in use. */
 	struct entry *entries;
 	unsigned int set_bits;
+	/* The bits of a hash that say which set. */
+	uint64_t mask;
 	unsigned int nused;
 	/* Counts entries that were replaced. */
 	unsigned int victim;
@@ -59,6 +61,12 @@ static size_t size_of(unsigned int set_bits)
 	return ((size_t)WAYS << set_bits) * sizeof(struct entry);
 }
 
+static void set_size(struct rows *rows, unsigned int set_bits)
+{
+	rows->set_bits = set_bits;
+	rows->mask = (UINT64_C(1) << set_bits) - 1;
+}
+
 static void *rows_open(struct wp_unwind_stats *stats)
 {
 	struct rows *rows = calloc(1, sizeof(*rows));
@@ -66,7 +74,7 @@ static void *rows_open(struct wp_unwind_stats *stats)
 	if (!rows)
 		return NULL;
 	rows->stats = stats;
-	rows->set_bits = SET_BITS_FIRST;
+	set_size(rows, SET_BITS_FIRST);
 	rows->entries = wp_pages_new(size_of(rows->set_bits));
 	if (rows->entries)
 		return rows;
@@ -175,7 +183,8 @@ static struct entry *set_of(struct rows *rows, const struct wp_elf_image *image,
 	uint64_t hash = (svma ^ (uintptr_t)image << 8) *
 			UINT64_C(0x9e3779b97f4a7c15);
 
-	return &rows->entries[(hash >> (64 - rows->set_bits)) * WAYS];
+	return &rows->entries[(hash >> (64 - SET_BITS_MAX) & rows->mask) *
+			      WAYS];
 }
 
 static struct entry *choose_victim(struct rows *rows, struct entry *set)
@@ -209,7 +218,7 @@ static void grow(struct rows *rows)
 	if (!entries)
 		return;
 	rows->entries = entries;
-	rows->set_bits = set_bits + GROW_BITS;
+	set_size(rows, set_bits + GROW_BITS);
 	for (size_t i = 0; i < (size_t)WAYS << set_bits; i++)
 		if (old[i].image)
 			*choose_victim(rows, set_of(rows, old[i].image,

@@ -37,6 +37,8 @@ struct walk {
 	struct wp_unwinder *unwinder;
 	const struct wp_unwind_modules *modules;
 	struct wp_stack *stack;
+	/* The thread's, and those of the frame that the walk has come to. */
+	const struct wp_regs *first;
 	struct wp_regs regs;
 	struct wp_step step;
 	/* What module_at found last; NULL: no module. */
@@ -49,6 +51,9 @@ struct walk {
 	uint32_t flags;
 	/* The step was a guess. */
 	bool is_guess;
+	/* Depth at the last run of guesses that began in code of no file, which nobody
+	 * has written down where it begins and ends; 0: there was none. */
+	uint32_t doubtful_depth;
 };
 
 const struct wp_unwind_module *
@@ -222,19 +227,46 @@ static enum wp_step_result step_by_checked_info(struct walk *w)
 {
 	const bool is_checked = w->step.is_32bit ||
 				(WP_ARCH_HAS_PROOFS && !w->step.is_return);
+	const struct wp_regs *before = w->first;
 	enum wp_step_result result;
-	struct wp_regs before;
+	struct wp_regs copy;
 	bool is_wrong;
 
-	if (is_checked)
-		before = w->regs;
+	/* Most walks ask of their first frame alone. */
+	if (is_checked && w->stack->depth > 1) {
+		copy = w->regs;
+		before = &copy;
+	}
 	result = step_by_info(w);
 	if (!is_checked)
 		return result;
 	is_wrong = result == WP_STEP_OK ?
-			   !leads_on(w, before.v[WP_REG_SP]) :
+			   !leads_on(w, before->v[WP_REG_SP]) :
 			   result == WP_STEP_BAD_INFO && w->step.is_32bit;
-	return is_wrong ? step_instead(w, &before, result) : result;
+	return is_wrong ? step_instead(w, before, result) : result;
+}
+
+static enum wp_step_result guess_step(struct walk *w)
+{
+	const bool is_of_file = w->step.module && w->step.module->image;
+	enum wp_step_result result = wp_step_guess(w->unwinder->prover,
+						   &w->step, w->modules);
+
+	if (result == WP_STEP_NO_INFO)
+		return result;
+	w->is_guess = true;
+	if (result != WP_STEP_OK)
+		return result;
+	w->unwinder->stats.guessed++;
+	if (!is_of_file && !(w->flags & WP_FRAME_GUESSED))
+		w->doubtful_depth = w->stack->depth;
+	return result;
+}
+
+/* May the thread of REGS be one just made, to which clone returned 0? */
+static bool may_be_new(const struct wp_regs *regs)
+{
+	return !wp_reg_known(regs, WP_REG_RESULT) || !regs->v[WP_REG_RESULT];
 }
 
 static enum wp_step_result step_once(struct walk *w)
@@ -245,19 +277,15 @@ static enum wp_step_result step_once(struct walk *w)
 	/* Before its info, which may be that of the caller's stack alone (Go).  A
 	 * thread just made has called nobody: most frames have, and are spared the
 	 * question. */
-	if (!w->step.is_return && w->step.module && w->step.module->image &&
+	if (!w->step.is_return && may_be_new(&w->regs) && w->step.module &&
+	    w->step.module->image &&
 	    wp_step_is_new_thread(&w->step, w->modules))
 		return WP_STEP_ROOT;
 	result = step_by_checked_info(w);
 	if (had_info(result))
 		return result;
-	guess = wp_step_guess(w->unwinder->prover, &w->step, w->modules);
-	if (guess == WP_STEP_NO_INFO)
-		return result;
-	w->is_guess = true;
-	if (guess == WP_STEP_OK)
-		w->unwinder->stats.guessed++;
-	return guess;
+	guess = guess_step(w);
+	return guess == WP_STEP_NO_INFO ? result : guess;
 }
 
 static enum wp_stack_end end_of(enum wp_step_result result,
@@ -400,27 +428,49 @@ static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
 	return true;
 }
 
+/* Behind a guess the walk has come to where no code is: the guess was wrong, as of an old
+ * return address that lay where one may be.  Its frames are nobody's. */
+static void take_guess_back(const struct walk *w)
+{
+	struct wp_stack *stack = w->stack;
+
+	if (stack->end != WP_END_NO_MODULE || !w->doubtful_depth)
+		return;
+	stack->depth = w->doubtful_depth;
+	stack->cfa_avma[stack->depth - 1] = 0;
+	stack->end = WP_END_NO_INFO;
+}
+
 void wp_unwind_walk(struct wp_unwinder *unwinder,
 		    const struct wp_unwind_modules *modules,
 		    const struct wp_regs *regs, const struct wp_mem *mem,
 		    enum wp_unwind_pace pace, struct wp_stack *stack)
 {
-	struct wp_unwind_modules own = *modules;
-	struct walk w = {
-		.unwinder = unwinder,
-		.modules = &own,
-		.stack = stack,
-		.regs = *regs,
-		.work = pace == WP_UNWIND_IN_STOP ? WORK_IN_STOP : WORK_MAX,
-		.step = { .mem = mem,
-			  .regs = &w.regs,
-			  .is_32bit = modules->is_32bit,
-			  .in_stop = pace == WP_UNWIND_IN_STOP,
-			  .work = &w.work },
-	};
+	struct wp_unwind_modules own;
+	struct walk w;
 
-	if (pace == WP_UNWIND_IN_STOP)
+	/* One by one: to clear it all first would take as long as half a frame. */
+	w.unwinder = unwinder;
+	w.modules = modules;
+	w.stack = stack;
+	w.first = regs;
+	w.regs = *regs;
+	w.step = (struct wp_step){ .mem = mem,
+				   .regs = &w.regs,
+				   .is_32bit = modules->is_32bit,
+				   .in_stop = pace == WP_UNWIND_IN_STOP,
+				   .work = &w.work };
+	w.found = NULL;
+	w.work = pace == WP_UNWIND_IN_STOP ? WORK_IN_STOP : WORK_MAX;
+	w.may_have_info = false;
+	w.flags = 0;
+	w.is_guess = false;
+	w.doubtful_depth = 0;
+	if (pace == WP_UNWIND_IN_STOP && modules->open) {
+		own = *modules;
 		own.open = NULL;
+		w.modules = &own;
+	}
 	set_generation(&unwinder->main, modules->generation);
 	unwinder->stats.walks++;
 	stack->depth = 0;
@@ -430,5 +480,6 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 		return;
 	while (walk_frame(&w, &stack->end) && !is_past_end(&w, &stack->end))
 		w.regs.v[WP_REG_PC] = wp_arch_code_avma(w.regs.v[WP_REG_PC]);
+	take_guess_back(&w);
 	unwinder->stats.frames += stack->depth;
 }

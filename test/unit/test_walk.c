@@ -770,6 +770,67 @@ static void where_the_info_leads_to_no_code_the_code_is_followed(void **state)
 	fake_close(&f.elf, &f.image);
 }
 
+#define JIT (BIAS + 0x100000)
+
+/* push %rbp; mov %rsp,%rbp; and what a frame does: nop. */
+static const uint8_t jit_code[16] = {
+	0x55, 0x48, 0x89, 0xe5, 0x90, 0x90, 0x90, 0x90,
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+};
+
+static enum wp_mem_result read_jit(void *ctx, uint64_t avma, void *buf,
+				   size_t len)
+{
+	if (avma < JIT || len > sizeof(jit_code) ||
+	    avma - JIT > sizeof(jit_code) - len)
+		return read_words(ctx, avma, buf, len);
+	memcpy(buf, jit_code + (avma - JIT), len);
+	return WP_MEM_OK;
+}
+
+/* An old return address may lie where one is looked for. */
+static void a_guess_that_leads_to_no_code_is_taken_back(void **state)
+{
+	static struct fixture f;
+	struct wp_unwind_module both[2];
+	uint64_t plain, first;
+
+	(void)state;
+	plain = fake_add(&f.elf, "zR", "", 0);
+	first = fake_add(&f.elf, "zR", "\x07\x10", 2);
+	/* A call. */
+	f.elf.bytes[plain + 4] = 0xe8;
+	start(&f);
+	both[0] = f.module;
+	both[1] = (struct wp_unwind_module){
+		.start_avma = JIT,
+		.end_avma = JIT + sizeof(jit_code),
+		.bias = JIT,
+		.mapping = 8,
+	};
+	f.modules.v = both;
+	f.modules.len = 2;
+	f.mem = (struct wp_mem){ read_jit, &f };
+	memset(f.words, 0x11, sizeof(f.words));
+	wp_reg_set(&f.regs, WP_REG_FP, STACK + 16);
+	f.words[2] = STACK + 64;
+	f.words[3] = BIAS + plain + 9;
+	for (int i = 0; i < NBACKENDS; i++) {
+		f.words[4] = BIAS + first + 5;
+		assert_int_equal(walk_from(&f, i, JIT + 8 - BIAS), WP_END_ROOT);
+		assert_int_equal(f.out.stack.depth, 3);
+		assert_int_equal(f.out.frames[1].flags,
+				 WP_FRAME_RETURN | WP_FRAME_GUESSED);
+		f.words[4] = 0x1111;
+		assert_int_equal(walk_from(&f, i, JIT + 8 - BIAS),
+				 WP_END_NO_INFO);
+		assert_int_equal(f.out.stack.depth, 1);
+		assert_int_equal(f.out.frames[0].mapping, 8);
+		assert_int_equal(f.out.cfa_avma[0], 0);
+	}
+	fake_close(&f.elf, &f.image);
+}
+
 static void endless_stack_ends(void **state)
 {
 	static struct fixture f;
@@ -889,6 +950,7 @@ int main(void)
 		cmocka_unit_test(what_the_rows_cannot_do_is_asked_of_libunwind),
 		cmocka_unit_test(
 			where_the_info_leads_to_no_code_the_code_is_followed),
+		cmocka_unit_test(a_guess_that_leads_to_no_code_is_taken_back),
 		cmocka_unit_test(endless_stack_ends),
 		cmocka_unit_test(endless_signals_end),
 		cmocka_unit_test(unusable_input_gives_an_empty_stack),
