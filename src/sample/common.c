@@ -60,6 +60,8 @@ void wp_common_begin(struct wp_common *common, const struct wp_sampler *loop,
 		return;
 	common->start_ns = common->last_tick_ns = now_ns;
 	common->start_cpu_ns = wp_clock_used_ns(RUSAGE_SELF);
+	if (!loop->opened)
+		common->start_cpu_ns -= loop->prepare_cpu_ns;
 	wp_pauses_init(&common->pauses, now_ns, options->max_stopped);
 	meta->has_wall = options->wall;
 	meta->has_cpu = options->cpu;

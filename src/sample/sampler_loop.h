@@ -64,6 +64,8 @@ struct wp_sampler {
 	bool is_overdue;
 	/* Number of the tick at hand, from 1. */
 	uint64_t ntick;
+	/* Our own CPU time for what was loaded before the first tick. */
+	uint64_t prepare_cpu_ns;
 	/* The first tick has been given out: it opens the books. */
 	bool opened;
 	/* Index, from 0, of the interval whose tick is to come. */
