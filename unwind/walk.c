@@ -429,12 +429,14 @@ static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
 }
 
 /* Behind a guess the walk has come to where no code is: the guess was wrong, as of an old
- * return address that lay where one may be.  Its frames are nobody's. */
+ * return address that lay where one may be.  Its frames are nobody's.  A return address of
+ * 0 is what a stack may end with. */
 static void take_guess_back(const struct walk *w)
 {
 	struct wp_stack *stack = w->stack;
 
-	if (stack->end != WP_END_NO_MODULE || !w->doubtful_depth)
+	if (stack->end != WP_END_NO_MODULE || !w->doubtful_depth ||
+	    !w->regs.v[WP_REG_PC])
 		return;
 	stack->depth = w->doubtful_depth;
 	stack->cfa_avma[stack->depth - 1] = 0;

@@ -102,8 +102,11 @@ bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
 
 void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
 {
+	uint64_t begin_ns = wp_clock_cpu_ns();
+
 	if (!loop->scan.tried && is_wanted(loop, nthreads))
 		open_scan(loop, nthreads);
+	loop->prepare_cpu_ns += wp_clock_cpu_ns() - begin_ns;
 }
 
 /* Open one if it is wanted by now: beside the ticks. */

@@ -113,10 +113,7 @@ static int add_target(struct wp_sampler *loop, struct wp_process *process,
 
 void wp_sampler_prepare(struct wp_sampler *loop, size_t nthreads)
 {
-	uint64_t begin_ns = wp_clock_cpu_ns();
-
 	wp_bpf_scan_prepare(loop, nthreads);
-	loop->prepare_cpu_ns += wp_clock_cpu_ns() - begin_ns;
 }
 
 int wp_sampler_begin(struct wp_target *target, struct wp_err *err)

@@ -827,6 +827,11 @@ static void a_guess_that_leads_to_no_code_is_taken_back(void **state)
 		assert_int_equal(f.out.stack.depth, 1);
 		assert_int_equal(f.out.frames[0].mapping, 8);
 		assert_int_equal(f.out.cfa_avma[0], 0);
+		/* A stack that ends so. */
+		f.words[4] = 0;
+		assert_int_equal(walk_from(&f, i, JIT + 8 - BIAS),
+				 WP_END_NO_MODULE);
+		assert_int_equal(f.out.stack.depth, 2);
 	}
 	fake_close(&f.elf, &f.image);
 }
