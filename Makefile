@@ -65,7 +65,9 @@ endif
 # this Makefile's own builds.
 CFLAGS ?= $(CFLAGS_$(BUILD))
 WP_CFLAGS := -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD)) $(CROSS_FLAGS) $(EXTRA)
-WP_CPPFLAGS := -Iinclude -DWP_VERSION='"$(VERSION)"' -MMD -MP
+# Which code makes names: those that other code made and kept are not taken.
+NAMES_BY := $(shell cat $(sort $(wildcard symbols/*.[ch])) | cksum | cut -d' ' -f1)
+WP_CPPFLAGS := -Iinclude -DWP_VERSION='"$(VERSION)"' -DWP_NAMES_BY='"$(NAMES_BY)"' -MMD -MP
 COMPILE = $(CC) $(WP_CPPFLAGS) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(WP_CFLAGS) $(CFLAGS) $(LDFLAGS)
 # Programs of tests are many, and lld links one in half the time; it is for this
@@ -152,6 +154,7 @@ $(O)/lib$(1).a: $$($(1)_OBJ)
 endef
 $(foreach l,$(ROOMS),$(eval $(call library,$(l))))
 
+$(O)/src/symbolize/name_cache.o: $(wildcard symbols/*.[ch])
 $(O)/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
