@@ -65,7 +65,8 @@ endif
 # this Makefile's own builds.
 CFLAGS ?= $(CFLAGS_$(BUILD))
 WP_CFLAGS := -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD)) $(CROSS_FLAGS) $(EXTRA)
-# Which code makes names: those that other code made and kept are not taken.
+# A checksum of the code that makes names: names that other code made are not taken from
+# the cache.
 NAMES_BY := $(shell cat $(sort $(wildcard symbols/*.[ch])) | cksum | cut -d' ' -f1)
 WP_CPPFLAGS := -Iinclude -DWP_VERSION='"$(VERSION)"' -DWP_NAMES_BY='"$(NAMES_BY)"' -MMD -MP
 COMPILE = $(CC) $(WP_CPPFLAGS) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)

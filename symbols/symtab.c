@@ -162,7 +162,7 @@ static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym, int source,
 	const char *name;
 	size_t len;
 
-	/* A compiler that writes its code as data, as Poly/ML's, types it so. */
+	/* Code that a compiler writes as data, as Poly/ML's does, is an object. */
 	if ((!is_func && type != STT_NOTYPE && type != STT_OBJECT) ||
 	    sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || !left)
 		return 0;

@@ -25,14 +25,12 @@ static enum wp_step_result step_stub(struct wp_step *step,
 bool wp_step_is_new_thread(const struct wp_step *step,
 			   const struct wp_unwind_modules *modules)
 {
-	const bool is_told = wp_reg_known(step->regs, WP_REG_RESULT);
 	uint64_t return_avma, sp_avma;
 
 	/* The register is asked first: it spares most walks the look at the code. */
-	if ((is_told && step->regs->v[WP_REG_RESULT]) ||
-	    !wp_arch_is_behind_clone(step))
+	if (!wp_step_may_be_new(step) || !wp_arch_is_behind_clone(step))
 		return false;
-	return is_told ||
+	return wp_reg_known(step->regs, WP_REG_RESULT) ||
 	       (wp_arch_find_stub_return(step, &return_avma, &sp_avma) &&
 		!wp_frame_pointer_may_return(modules, step->mem, return_avma));
 }

@@ -37,15 +37,16 @@ struct entry {
 	struct wp_rule rule;
 };
 
+#define MASK_OF(bits) ((UINT64_C(1) << (bits)) - 1)
+
 #if defined(__x86_64__)
 _Static_assert(sizeof(struct entry) == CACHE_LINE,
 	       "reading an entry costs one cache miss");
 #endif
 
 struct rows {
-	/* entries[0..WAYS << set_bits), owned, and how many are in use. */
+	/* entries[0..WAYS * (mask + 1)), owned, and how many are in use. */
 	struct entry *entries;
-	unsigned int set_bits;
 	/* The bits of a hash that say which set. */
 	uint64_t mask;
 	unsigned int nused;
@@ -56,15 +57,9 @@ struct rows {
 	struct wp_unwind_stats *stats;
 };
 
-static size_t size_of(unsigned int set_bits)
+static size_t size_of(uint64_t mask)
 {
-	return ((size_t)WAYS << set_bits) * sizeof(struct entry);
-}
-
-static void set_size(struct rows *rows, unsigned int set_bits)
-{
-	rows->set_bits = set_bits;
-	rows->mask = (UINT64_C(1) << set_bits) - 1;
+	return WAYS * (mask + 1) * sizeof(struct entry);
 }
 
 static void *rows_open(struct wp_unwind_stats *stats)
@@ -74,8 +69,8 @@ static void *rows_open(struct wp_unwind_stats *stats)
 	if (!rows)
 		return NULL;
 	rows->stats = stats;
-	set_size(rows, SET_BITS_FIRST);
-	rows->entries = wp_pages_new(size_of(rows->set_bits));
+	rows->mask = MASK_OF(SET_BITS_FIRST);
+	rows->entries = wp_pages_new(size_of(rows->mask));
 	if (rows->entries)
 		return rows;
 	free(rows);
@@ -87,7 +82,7 @@ static void rows_close(void *self)
 	struct rows *rows = self;
 
 	wp_cfi_tables_clear(&rows->tables);
-	wp_pages_free(rows->entries, size_of(rows->set_bits));
+	wp_pages_free(rows->entries, size_of(rows->mask));
 	free(rows);
 }
 
@@ -209,21 +204,22 @@ static const struct wp_rule *find_rule(const struct entry *set,
  */
 static void grow(struct rows *rows)
 {
-	const unsigned int set_bits = rows->set_bits;
+	const uint64_t old_mask = rows->mask;
+	const uint64_t mask = old_mask << GROW_BITS | MASK_OF(GROW_BITS);
 	struct entry *old = rows->entries, *entries;
 
-	if (set_bits == SET_BITS_MAX || rows->nused < 1U << set_bits)
+	if (old_mask == MASK_OF(SET_BITS_MAX) || rows->nused <= old_mask)
 		return;
-	entries = wp_pages_new(size_of(set_bits + GROW_BITS));
+	entries = wp_pages_new(size_of(mask));
 	if (!entries)
 		return;
 	rows->entries = entries;
-	set_size(rows, set_bits + GROW_BITS);
-	for (size_t i = 0; i < (size_t)WAYS << set_bits; i++)
+	rows->mask = mask;
+	for (size_t i = 0; i < WAYS * (old_mask + 1); i++)
 		if (old[i].image)
 			*choose_victim(rows, set_of(rows, old[i].image,
 						    old[i].svma)) = old[i];
-	wp_pages_free(old, size_of(set_bits));
+	wp_pages_free(old, size_of(old_mask));
 }
 
 /* Make the rule for the code at SVMA, where STEP is, and keep it; errors as of

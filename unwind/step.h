@@ -132,6 +132,13 @@ struct wp_step_ops {
 extern const struct wp_step_ops wp_step_rows;
 extern const struct wp_step_ops wp_step_libunwind;
 
+/* May STEP's thread be one just made, to which clone returned 0? */
+static inline bool wp_step_may_be_new(const struct wp_step *step)
+{
+	return !wp_reg_known(step->regs, WP_REG_RESULT) ||
+	       !step->regs->v[WP_REG_RESULT];
+}
+
 /* Has STEP's thread just been made, and is right behind clone, which returned 0 to it?
  * Where that is not known: the caller's stack has a return address, the new one has
  * none. */

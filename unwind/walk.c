@@ -263,12 +263,6 @@ static enum wp_step_result guess_step(struct walk *w)
 	return result;
 }
 
-/* May the thread of REGS be one just made, to which clone returned 0? */
-static bool may_be_new(const struct wp_regs *regs)
-{
-	return !wp_reg_known(regs, WP_REG_RESULT) || !regs->v[WP_REG_RESULT];
-}
-
 static enum wp_step_result step_once(struct walk *w)
 {
 	enum wp_step_result result, guess;
@@ -277,8 +271,8 @@ static enum wp_step_result step_once(struct walk *w)
 	/* Before its info, which may be that of the caller's stack alone (Go).  A
 	 * thread just made has called nobody: most frames have, and are spared the
 	 * question. */
-	if (!w->step.is_return && may_be_new(&w->regs) && w->step.module &&
-	    w->step.module->image &&
+	if (!w->step.is_return && wp_step_may_be_new(&w->step) &&
+	    w->step.module && w->step.module->image &&
 	    wp_step_is_new_thread(&w->step, w->modules))
 		return WP_STEP_ROOT;
 	result = step_by_checked_info(w);

@@ -147,6 +147,12 @@ static int write_dump(struct session *s, struct wp_err *err)
 		err);
 }
 
+/* Is STACK cut by other than the user's limit? */
+static bool is_lost(const struct wp_dump_stack *stack)
+{
+	return wp_dump_is_cut(stack) && stack->end != WP_END_DEPTH_LIMIT;
+}
+
 /* Say it if NBAD threads, goroutines or samples (WHAT), lost or without a whole stack, are
  * over one in ten of N.  True: they are, or functions have no name, which was said. */
 static bool say_losses(const char *what, uint64_t nbad, uint64_t n,
@@ -157,12 +163,6 @@ static bool say_losses(const char *what, uint64_t nbad, uint64_t n,
 		       " %s were lost or have no whole stack",
 		       WP_EXIT_LOSSES, nbad, n, what);
 	return nbad > n / 10 || nunnamed;
-}
-
-/* Is the stack cut, by other than the user's limit? */
-static bool is_lost(const struct wp_dump_stack *stack)
-{
-	return wp_dump_is_cut(stack) && stack->end != WP_END_DEPTH_LIMIT;
 }
 
 /* The same of goroutines, where they are all that is written. */

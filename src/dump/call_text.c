@@ -60,8 +60,8 @@ static void say_time(struct wp_call_words *w, const struct timespec *ts)
 		wp_call_say(w, " %ld ns", ts->tv_nsec);
 }
 
-/* The call's own time limit.  No time at all is what the kernel has written back for a call
- * that ends: it was more. */
+/* The call's own time limit.  A limit of 0 is what the kernel has left of a longer one, in a
+ * call that ends. */
 static void say_most(struct wp_call_words *w, const struct timespec *ts)
 {
 	if (!ts->tv_sec && !ts->tv_nsec)

@@ -97,8 +97,6 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	/* Each thread is stopped once; how long is told. */
 	options.max_stopped = 0;
 	options.call_memory = true;
-	/* To load a scan takes longer than one tick without. */
-	options.scan = WP_SCAN_PROC;
 	options.interrupts = snapshot->interrupts;
 	if (!stops)
 		options.stop = WP_STOP_NEVER;
@@ -170,13 +168,12 @@ static int take_books(struct wp_snapshot_sample *sample,
 		      struct wp_snapshot_process *of, enum wp_profile_kind kind,
 		      struct wp_err *err)
 {
-	struct wp_sampler_options options = *snapshot->options;
 	struct wp_process *process = &of->process;
 	int rc;
 
-	options.scan = WP_SCAN_PROC;
 	wp_tracer_init(&sample->tracer);
-	rc = wp_sampler_new(&sample->sampler, &options, &sample->tracer, err);
+	rc = wp_sampler_new(&sample->sampler, snapshot->options,
+			    &sample->tracer, err);
 	if (!rc)
 		rc = wp_sampler_add_target(sample->sampler, process,
 					   &sample->profile, &sample->target,

@@ -61,7 +61,7 @@ static bool is_wanted(const struct wp_sampler *loop, size_t nthreads)
 	}
 }
 
-/* From now on read by SCAN; NULL: there is none. */
+/* Read threads by SCAN from now on; NULL: there is none. */
 static void use_scan(struct wp_sampler *loop, struct wp_task_scan *scan)
 {
 	loop->scan.scan = scan;
@@ -70,7 +70,7 @@ static void use_scan(struct wp_sampler *loop, struct wp_task_scan *scan)
 			wp_bpf_scan_add(loop, loop->targets[i]->process->pid);
 }
 
-/* Threads are not sampled while a scan of NTHREADS is opened here. */
+/* Open a scan of NTHREADS.  No thread is sampled meanwhile. */
 static void open_scan(struct wp_sampler *loop, size_t nthreads)
 {
 	struct wp_task_scan *scan = NULL;
@@ -109,7 +109,7 @@ void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
 	loop->prepare_cpu_ns += wp_clock_cpu_ns() - begin_ns;
 }
 
-/* Open one if it is wanted by now: beside the ticks. */
+/* Have a scan opened beside the ticks once one is wanted. */
 static void open_wanted(struct wp_sampler *loop)
 {
 	struct wp_bpf_scan *c = &loop->scan;

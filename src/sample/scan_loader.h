@@ -20,7 +20,7 @@ struct wp_scan_loader {
 	pthread_t thread;
 	/* The thread has begun and has not been joined. */
 	bool runs;
-	/* It has set what is below. */
+	/* The thread has set SCAN and WHY. */
 	atomic_bool is_done;
 	/* Of how many threads the scan is; the scan, or NULL and why there is none. */
 	size_t nthreads;
@@ -35,8 +35,8 @@ int wp_scan_loader_begin(struct wp_scan_loader *loader, size_t nthreads);
 /* Wait for the thread of LOADER, if one runs, and let go of its scan. */
 void wp_scan_loader_close(struct wp_scan_loader *loader);
 
-/* Has it ended?  Then *RET is its scan, the caller's from now on, or NULL, and *WHY is
- * why there is none. */
+/* Has the thread of LOADER ended?  Then *RET is its scan, the caller's from now on, or
+ * NULL, and *WHY is why there is none. */
 bool wp_scan_loader_take(struct wp_scan_loader *loader,
 			 struct wp_task_scan **ret, struct wp_err *why);
 

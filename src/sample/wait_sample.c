@@ -293,7 +293,7 @@ static enum wp_sample_result settle(struct wp_thread *t,
 		return WP_SAMPLE_WANTS_STOP;
 	}
 	again = is_to_be_read_again(t, place, walk);
-	/* Some ticks later the time goes to what the scan shows. */
+	/* The scan that is being loaded shows the whole stack: T's time goes to that. */
 	if (!again || !target->loop->scan.loader.runs ||
 	    target->loop->finishing) {
 		target->profile->counters.no_stop++;

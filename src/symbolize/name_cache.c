@@ -23,7 +23,7 @@
 #include "wallprof/vec.h"
 
 /* What a file of the cache begins with: names may differ from version to version, and from
- * build to build of one that is not released. */
+ * build to build of a version that is not released. */
 #define MAGIC "wallprof " WP_VERSION " names by " WP_NAMES_BY "\n"
 #define TEMPORARY ".new"
 enum { FILE_NAME = 2 * WP_BUILD_ID_MAX + 24 };

@@ -263,7 +263,7 @@ def test_the_status_of_a_short_command_is_told(tmp_path):
 
 
 def test_the_status_of_a_command_without_a_sample_is_told(tmp_path):
-    """It may have had one."""
+    """Whether there was time for a sample or not."""
     for _ in range(5):
         run = wallprof("--", "false", output=tmp_path / "x.pb.gz")
         assert "exited with status 1" in run.err, run.err

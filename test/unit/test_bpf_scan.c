@@ -174,6 +174,8 @@ static void a_process_is_scanned_while_it_is_a_target(void **state)
 	(void)state;
 	start_target();
 	assert_int_equal(scan.nadded, 1);
+	wp_bpf_scan_take(fake.sampler);
+	assert_int_equal(scan.nadded, 1);
 	/* Another process that has ended had its pid. */
 	wp_bpf_scan_drop(fake.sampler, getpid());
 	assert_int_equal(scan.nadded, 1);
