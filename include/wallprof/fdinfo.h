@@ -98,11 +98,11 @@ void wp_fdinfo_init(struct wp_fdinfo *fi, int proc_fd);
 void wp_fdinfo_clear(struct wp_fdinfo *fi);
 
 /* Describe descriptor FD of thread TID (0: of the first) at NOW_NS (CLOCK_MONOTONIC).
- * Costs one readlink(2).
+ * Costs one readlink(2), and of a path one statx(2).
  * For a socket that is in no table read so far, the tables of /proc/PID/net are
  * read again, at most five times a second; until then it reads "socket:[INO]".
  *
- * Returns 0, or -ENOENT when there is no such descriptor, -EPERM, -ESRCH.
+ * Returns 0; -ENOENT: there is no such descriptor; -EPERM, -ESRCH, -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_fdinfo_describe(struct wp_fdinfo *fi, pid_t tid, int fd, uint64_t now_ns,

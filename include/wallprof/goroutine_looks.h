@@ -72,6 +72,7 @@ int wp_goroutine_looks_make(struct wp_goroutine_looks *looks,
 			    wp_goroutine_look_fn each, void *ctx,
 			    uint32_t *ret_nunread);
 
+/* What else BYTES, a goroutine's struct, says. */
 struct wp_goroutine_more
 wp_goroutine_looks_more(const struct wp_goroutine_looks *looks,
 			const uint8_t *bytes);
@@ -89,7 +90,7 @@ bool wp_goroutine_looks_at(struct wp_goroutine_looks *looks, uint64_t g_avma,
 			   bool *ret_is_threads);
 
 /* Add the goroutines INDICES[0..n) of the list to GOROUTINES, with their stacks, as
- * wp_goroutines_read does. */
+ * wp_goroutines_read does; returns what that does. */
 WP_MUST_CHECK
 int wp_goroutine_looks_read(struct wp_goroutine_looks *looks,
 			    const struct wp_goroutine_user *user,

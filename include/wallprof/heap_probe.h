@@ -10,7 +10,7 @@
  * heap_record.h says.
  *
  * Needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE (or root) in
- * the initial user namespace, and Linux 5.8 (BPF ring buffers).  From Linux 6.13 on only
+ * the initial user namespace, and Linux 5.10 (older ones were not tried).  From Linux 6.13 on only
  * a sampled call takes the trap of its return (uprobe sessions); before Linux 6.6, which
  * has links of many uprobes, a perf event makes each probe, and CAP_SYS_ADMIN is
  * needed.  The kernel removes the
@@ -89,14 +89,17 @@ uint64_t wp_heap_probe_cost_ns(const struct wp_heap_probe *probe);
 WP_MUST_CHECK
 int wp_heap_probe_set_output(struct wp_heap_probe *probe, int cpu, int fd);
 
-/* Probe SITES[0..N) of the file at PATH, in the process only.  0; -EMFILE: too many
+/* The most sites of a file that are probed. */
+enum { WP_HEAP_SITES_MAX = 64 };
+
+/* Probe SITES[0..N), N at most WP_HEAP_SITES_MAX, of the file at PATH, in the process only.  0; -EMFILE: too many
  * files; the errors of open. */
 WP_MUST_CHECK
 int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 			 const struct wp_heap_site *sites, size_t n,
 			 struct wp_err *err);
 
-/* Sample from now on; before that calls are counted only. */
+/* Sample from now on; before that calls are counted only.  0 or -errno. */
 WP_MUST_CHECK
 int wp_heap_probe_arm(struct wp_heap_probe *probe);
 
@@ -111,7 +114,7 @@ void wp_heap_probe_spare_children(struct wp_heap_probe *probe);
  * each call. */
 void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly);
 
-/* Sums over all CPUs. */
+/* Sums over all CPUs, but for RETURNS, which is 0. */
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe);
 
 /* The return address of the last call of a probed function that was made with CALL->sp

@@ -87,13 +87,16 @@ int wp_history_forget_timeline(struct wp_profile *profile, uint64_t before_ns);
 void wp_history_forget(struct wp_history *history,
 		       const struct wp_profile *profile);
 
-/* The times of the first and last mark; both the same where there is none. */
+/* When the first mark begins (CLOCK_MONOTONIC); where there is none, when the next one
+ * will. */
 uint64_t wp_history_begin_ns(const struct wp_history *history);
 
-/* Set the samples of PROFILE, of which HISTORY is, to what came to them in the marks
- * whose middle is between *FROM_NS and *TO_NS, or if there are none to the mark at
- * the middle of that time, and these to the begin and end of those; counters of ticks and losses, and times of threads, likewise.  The profile is
- * not to grow after that.  0; -ENOENT: there is no such mark. */
+/* Leave in PROFILE, which HISTORY is of, only what came in the marks whose middle is in
+ * [*FROM_NS, *TO_NS]; if there are none, in the one mark that holds the middle of that
+ * time: in its samples, its counters of ticks and losses, and its threads' times.
+ * *FROM_NS and *TO_NS become the begin and the end of these marks.  PROFILE is not to
+ * grow after that.  0; -ENOENT: there is no such mark, and PROFILE has no samples left;
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_history_view(const struct wp_history *history,
 		    struct wp_profile *profile, uint64_t *from_ns,

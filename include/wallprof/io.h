@@ -28,8 +28,8 @@ struct wp_text {
 
 /* Replace TEXT by the file PATH relative to DIRFD, read to its end.
  *
- * Returns 0; -EOVERFLOW when it is longer than MAX; -ENOMEM; or the -errno of
- * open or read.  On error TEXT is empty.
+ * Returns 0; -EOVERFLOW when it is longer than MAX: TEXT has its beginning, more
+ * than MAX bytes of it; -ENOMEM, or the -errno of open or read: TEXT is empty.
  */
 WP_MUST_CHECK
 int wp_text_read(struct wp_text *text, int dirfd, const char *path, size_t max);

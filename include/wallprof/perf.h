@@ -188,7 +188,8 @@ struct wp_perf_facts {
 	bool switch_samples;
 	/* 0, or why wakes were asked for and are not recorded: -EREMOTE: in another
 	 * PID namespace than the first one, as the kernel tells of them in the
-	 * numbers of that one. */
+	 * numbers of that one; else -errno of reading the tracepoint's number in
+	 * tracefs, or of opening its event. */
 	int wake_rc;
 	/* 0, or why samples of thread starts were asked for and are not taken:
 	 * -errno of reading the tracepoint's number in tracefs, or of opening

@@ -131,8 +131,9 @@ WP_MUST_CHECK
 int wp_process_read_ranges(const struct wp_process *process,
 			   struct wp_process_range *v, size_t n);
 
-/* Replace MAPS by PROCESS's memory map; TEXT is a buffer.  0; -ESRCH: it has ended, and
- * MAPS stays as it is; -EPERM, -ENOMEM, -EBADMSG, -EOVERFLOW (over 256 MiB of text). */
+/* Replace MAPS by PROCESS's memory map; TEXT is a buffer.  What is beyond half of the
+ * share of WP_BUDGET_MAP_TEXT is left out: 0, and MAPS->is_cut.  0; -ESRCH: it has
+ * ended, and the mappings in MAPS stay; -EPERM, -ENOMEM, -EBADMSG. */
 WP_MUST_CHECK
 int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 			 struct wp_maps *maps);

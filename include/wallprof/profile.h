@@ -18,10 +18,10 @@
 #include "wallprof/timeline.h"
 #include "wallprof/types.h"
 
-/* An executable mapping: one entry per (range, file).  It stays after a dlclose, so
- * that samples keep the module they were taken in. */
 struct wp_elf_image;
 
+/* An executable mapping: one entry per (range, file).  It stays after a dlclose, so
+ * that samples keep the module they were taken in. */
 struct wp_profile_mapping {
 	uint64_t start_avma, end_avma, off;
 	/* avma - svma, where there is an IMAGE. */
@@ -161,10 +161,10 @@ struct wp_sample_set {
 /* A quantity of which each sample has a part. */
 struct wp_profile_measure {
 	/* "wall time", "CPU time" (where none was recorded: wall time in state
-	 * running), "delay" or "threads". */
+	 * running), "delay", "threads", "goroutines" or "bytes". */
 	const char *name;
 	/* Of all samples, and of those whose stack ended so; an exiting thread
-	 * needs no stack, and counts as WP_END_ROOT. */
+	 * and a worker of the kernel's need no stack, and count as WP_END_ROOT. */
 	uint64_t all;
 	uint64_t ends[WP_NSTACK_ENDS];
 };
@@ -408,14 +408,16 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 uint32_t wp_profile_drop_stack(struct wp_profile *profile);
 
 /* Add COUNT and WALL_NS to the sample of KEY in the set of KIND, and of WALL to the
- * timeline of KEY's thread.  Returns 0 or -ENOMEM. */
+ * timeline of KEY's thread.  Past the budget (--max-memory) a key that has no sample
+ * yet gets that of its thread, state and wait whose stack is "[dropped: memory]".
+ * Returns 0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns);
 
 /* The same, without a search of the set if *HINT is the index of KEY's sample; any
- * other value does no harm.  *HINT is set to that index. */
+ * other value does no harm.  *HINT is set to the index of the sample that got it. */
 WP_MUST_CHECK
 int wp_profile_add_sample_hinted(struct wp_profile *profile,
 				 enum wp_profile_kind kind,
@@ -428,12 +430,13 @@ int wp_profile_add_sample_hinted(struct wp_profile *profile,
 void wp_profile_take_back(struct wp_profile *profile, enum wp_profile_kind kind,
 			  uint32_t i, uint64_t ns);
 
-/* THREAD was not watched for NS, which are a gap in its timeline. */
+/* THREAD was not watched for NS, which are a gap in its timeline.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_unwatched(struct wp_profile *profile, uint32_t thread,
 			     uint64_t ns);
 
-/* Add COUNT CPU samples and CPU_NS to the sample of KEY in the set of WALL. */
+/* Add COUNT CPU samples and CPU_NS to the sample of KEY in the set of WALL.  0 or
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,

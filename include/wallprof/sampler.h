@@ -141,8 +141,8 @@ struct wp_sampler;
 struct wp_target;
 struct wp_maps;
 
-/* Make a sampler without targets.  TRACER is borrowed for its life.  0 or
- * -ENOMEM. */
+/* Make a sampler without targets.  TRACER is borrowed for its life.  0 or -ENOMEM.
+ * After 0 ERR may say why there are no perf events of all processes (options.many). */
 WP_MUST_CHECK
 int wp_sampler_new(struct wp_sampler **ret,
 		   const struct wp_sampler_options *options,
@@ -153,7 +153,11 @@ int wp_sampler_new(struct wp_sampler **ret,
 void wp_sampler_prepare(struct wp_sampler *sampler, size_t nthreads);
 
 /* Sample PROCESS from the next tick on, into PROFILE.  Both are borrowed for
- * the life of SAMPLER, which owns *RET.  0, -ENOMEM, -ESRCH or -EPERM. */
+ * the life of SAMPLER, which owns *RET.
+ *
+ * 0; -ENOMEM, -ESRCH, -EPERM; -EBADMSG: its memory map cannot be parsed; with
+ * options.heap also the errors of wp_heap_samples_open.  ERR, not NULL, says why; after
+ * 0 it may say why there are no perf events. */
 WP_MUST_CHECK
 int wp_sampler_add_target(struct wp_sampler *sampler,
 			  struct wp_process *process,
@@ -196,7 +200,7 @@ void wp_sampler_forget(struct wp_sampler *sampler,
 		       const struct wp_process *process);
 
 /* TARGET was held and has executed its program: sample it from the next tick on.
- * 0, -ENOMEM, -ESRCH or -EPERM. */
+ * Returns, and ERR says, what they do of wp_sampler_add_target. */
 WP_MUST_CHECK
 int wp_sampler_begin(struct wp_target *target, struct wp_err *err);
 

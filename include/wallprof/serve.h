@@ -16,7 +16,7 @@
 
 #include "wallprof/err.h"
 
-/* What can be asked for: id, path, most seconds by default (0: it takes no time). */
+/* What can be asked for: id, path. */
 #define WP_SERVE_ENDPOINTS(X)                                                  \
 	X(PAGE, "/")                                                           \
 	X(METRICS, "/metrics")                                                 \
@@ -105,9 +105,10 @@ struct wp_serve_answer {
 	char text[WP_SERVE_TEXT_SIZE];
 };
 
-/* A parameter of a request; NULL: it has none of that name. */
+/* A request, as its URL has it. */
 struct wp_serve_query {
 	const char *path;
+	/* The value of parameter KEY; NULL: it has none of that name. */
 	const char *(*get)(void *ctx, const char *key);
 	void *ctx;
 };

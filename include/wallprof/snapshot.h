@@ -107,7 +107,8 @@ struct wp_snapshot {
 /* Sample all threads of process PID and add them to the dump.  PEER: a wait
  * led there.  A process that cannot be sampled is an entry with an error.
  *
- * Returns 0; -ESRCH, -EPERM, -ENOTSUP, -EMFILE: it could not be sampled, ERR
+ * Returns 0; -ESRCH, -EPERM, -ENOTSUP, -EMFILE, -EDEADLK (it traces wallprof),
+ * -ENODATA (no thread has a name that was asked for): it could not be sampled, ERR
  * says why; -ENOMEM.
  */
 WP_MUST_CHECK

@@ -104,7 +104,7 @@ struct wp_thread_facts {
 	/* See struct wp_native_call. */
 	bool has_narrow_time;
 	/* It is a worker of the kernel's, which is in no call and on no page of the
-	 * program's: see wp_stop_guard_is_worker. */
+	 * program's (io_uring, vhost). */
 	bool is_worker;
 	/* What holds it up, where that was asked. */
 	enum wp_hold hold;
@@ -161,7 +161,8 @@ enum wp_wait wp_state_refine_stack(enum wp_wait wait,
 				   const struct wp_named_frame *frames,
 				   size_t n);
 
-/* Whether FRAME is waiting machinery: of libc, pthread or a std:: wrapper. */
+/* Is FRAME waiting machinery: of a C library, or of how another library or a language
+ * waits (the table in src/state/wait_site.c)? */
 bool wp_state_is_machinery(const struct wp_named_frame *frame);
 
 /* The site of a wait: the index of the innermost of frames[0..n) that is not

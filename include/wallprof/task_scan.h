@@ -30,11 +30,11 @@
 
 struct wp_task_scan;
 
-/* Load the program.  NTHREADS is a hint: about how many threads there are.  Takes 10
- * to 20 ms, mostly for reading the kernel's BTF.
+/* Load the program.  NTHREADS is a hint: about how many threads there are.  Takes
+ * some 100 ms, mostly the kernel's verifier: not while a thread is held.
  *
  * 0; -EPERM: BPF is not permitted; -ENOTSUP: BPF was left out of the build, or the
- * kernel is too old or has no BTF; -ENOMEM.  ERR says why.
+ * kernel is too old or has no BTF; -ENOMEM; -errno of mmap.  ERR says why.
  */
 WP_MUST_CHECK
 int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,

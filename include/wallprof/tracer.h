@@ -8,10 +8,12 @@
  *
  *   state         release       read_regs   comes from, goes to
  *   INTERRUPTING  not yet (1)   no          interrupt -> STOPPED or gone
- *   STOPPED       yes           yes         wait; release ends it
+ *   STOPPED       yes           yes         wait; release -> gone or REMAKING
+ *   REMAKING      no            no          makes its call again (2) -> gone
  *
  *   (1) the kernel detaches stopped tracees only: release marks the tracee
  *       unwanted, and the wait that sees its stop detaches it at once.
+ *   (2) aarch64: it runs, unwanted, until its call is made, and is detached then.
  *
  * No thread stays attached between samples, so wallprof is not in the way of
  * signals, gdb and strace.  If wallprof dies, the kernel detaches and resumes every tracee
@@ -140,8 +142,8 @@ void wp_tracer_init(struct wp_tracer *tracer);
 /* Send PTRACE_INTERRUPT to thread TID; wp_tracer_wait hands out its stop, with
  * COOKIE.  If TID was released before it stopped, that stop is handed out.
  *
- * Returns 0; -ESRCH: the thread has ended or is ending; -EPERM: not permitted, or
- * another process traces it; -EALREADY: its stop is waited for already, or a call
+ * Returns 0; -ESRCH: the thread has ended; -EPERM: not permitted, another process
+ * traces it, or it is ending (see wp_process_has_living); -EALREADY: its stop is waited for already, or a call
  * that it was stopped in is still to be made again; -ENOMEM.
  */
 WP_MUST_CHECK
@@ -175,11 +177,13 @@ WP_MUST_CHECK
 int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 			struct wp_stop_facts *ret_facts);
 
-/* Thread TID has a seccomp filter (proc(5), "Seccomp: 2"), or that could not be read. */
+/* Has thread TID a seccomp filter (proc(5), "Seccomp: 2")?  True also where that cannot
+ * be read; false of a thread that has ended. */
 bool wp_tracer_has_filter(pid_t tid);
 
-/* Detach TRACEE (see the table above) and drop it; the repair of
- * wp_tracer_read_regs is made if that was not called. */
+/* Let TRACEE go (see the table above): it is dropped, or kept as unwanted until it has
+ * stopped, or has made its call again.  The repair of wp_tracer_read_regs is made if
+ * that was not called. */
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee);
 
 /* Was TID released before it stopped?  Then a trace stop that it is in is TRACER's own,

@@ -16,7 +16,8 @@
  *
  * Returns 0; -ENOENT when there is no such socket or it is not connected; -EXDEV when
  * the process is in another network namespace, whose tables cannot be seen; -ENOTSUP
- * when the kernel has none (CONFIG_UNIX_DIAG).
+ * when the kernel has none (CONFIG_UNIX_DIAG), or does not answer within a second;
+ * -EBADMSG: its answer cannot be parsed.
  */
 WP_MUST_CHECK
 int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino);

@@ -17,7 +17,6 @@
 struct bpf_object;
 
 /* Of one file. */
-enum { WP_HEAP_SITES_MAX = 64 };
 
 /* A file with probes by links, and where. */
 struct wp_heap_file {

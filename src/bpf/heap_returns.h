@@ -17,8 +17,8 @@ struct wp_heap_returns {
 	uint32_t nrings;
 };
 
-/* Where the call returns to that CALL->tid made with CALL->sp last before CALL->time_ns,
- * other than CALL->pc; 0: it is not known, or too long ago. */
+/* The return address of the last call that was made with CALL->sp at CALL->time_ns or
+ * before, other than CALL->pc; 0: it is not known, or too long ago. */
 uint64_t wp_heap_returns_find(const struct wp_heap_returns *returns,
 			      const struct wp_heap_return *call);
 

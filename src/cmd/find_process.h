@@ -11,6 +11,8 @@
 
 #include "wallprof/err.h"
 
+struct wp_tids;
+
 /* Find the one process of which NAME is the name (/proc/PID/comm), the last part of
  * its program's path, or that path.  Of a name that the kernel has cut its command line
  * has the rest.  0; -ENOENT: there is none; -ENOTUNIQ: there are
@@ -22,7 +24,6 @@ int wp_find_process(pid_t *ret, const char *name, struct wp_err *err);
 /* Add to PIDS all processes that NAME names in one of these ways; what a process has in
  * its memory is not read, so that of scripts whose name the kernel has cut some may have
  * another one: see wp_find_is_called.  0 or -errno. */
-struct wp_tids;
 WP_MUST_CHECK
 int wp_find_processes(struct wp_tids *pids, const char *name);
 

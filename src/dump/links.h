@@ -125,12 +125,12 @@ int wp_links_add_sigchld(struct wp_links *links, uint32_t thread);
  * for it.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_links_add_file_lock(struct wp_links *links, uint32_t thread);
-/* Add an edge to HOLDER of a lock of TYPE ("FLOCK", "POSIX"). */
+/* Add an edge to HOLDER of a lock of TYPE ("FLOCK", "POSIX").  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_links_add_lock_holder(struct wp_links *links, uint32_t thread,
 			     pid_t holder, const char *type);
 /* No open file was found that has the lock: add an edge to TAKER if that lives,
- * else mark the lock's holder as not recorded. */
+ * else mark the lock's holder as not recorded.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_links_add_lock_taker(struct wp_links *links, uint32_t thread,
 			    pid_t taker);

@@ -50,7 +50,7 @@ int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
 WP_MUST_CHECK
 int wp_snapshot_want_variables(struct wp_snapshot_sample *sample);
 
-/* Set the variable that T's lock is in, by NOTE of it. */
+/* Set the variable that T's lock is in, by NOTE of it.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_snapshot_name_variable(struct wp_dump *dump, struct wp_dump_thread *t,
 			      const struct wp_snapshot_sample *sample,

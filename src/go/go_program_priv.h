@@ -89,8 +89,8 @@ static inline uint32_t wp_go_u32(const uint8_t *bytes, size_t off)
 	return val;
 }
 
-/* Of a g's status: the flag that its stack is being scanned; values that
- * enum wp_goroutine_state does not have (runtime/runtime2.go, _Gidle ff.). */
+/* A g's status (runtime/runtime2.go, _Gidle ff.), and the flag in it that its stack is
+ * being scanned. */
 enum {
 	WP_GO_SCAN = 0x1000,
 	WP_GO_IDLE = 0,

@@ -72,8 +72,8 @@ const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
 const struct wp_task_record *const *wp_bpf_scan_of(struct wp_sampler *loop,
 						   pid_t pid, size_t *ret_n);
 
-/* Thread TID of process PID is to have a record at the next tick, even if it does not
- * move. */
+/* If thread TID of process PID has no record now, all threads are read at the next tick;
+ * one that has a record, and does not move, may have none then. */
 void wp_bpf_scan_want(struct wp_sampler *loop, pid_t pid, pid_t tid);
 
 /* Will there be a scan at the next tick, or at one soon? */

@@ -17,12 +17,12 @@ struct wp_thread;
  * each thread is divided over its running samples. */
 void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err);
 
-/* Record the CPU samples that perf events have taken.  0 or -ENOMEM. */
 /* Take RECORD, a CPU sample of TARGET by the loop's events.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_cpu_samples_take(struct wp_target *target,
 			const struct wp_perf_record *record);
 
+/* Record the CPU samples that perf events have taken.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_cpu_samples_read(struct wp_target *target);
 

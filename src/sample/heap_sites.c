@@ -13,8 +13,6 @@
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
-enum { SITES_MAX = 64 };
-
 static size_t range_index(const struct wp_heap_sites *sites, uint64_t avma)
 {
 	return WP_LOWER_BOUND(sites->len, i, sites->v[i].end_avma <= avma);
@@ -58,7 +56,7 @@ static void add_names(struct wp_heap_sites *sites,
 		add_name(sites->throwing, path);
 }
 
-/* Is ID the mapping of the program itself, all of whose symbols are searched? */
+/* Is IMAGE the program's own file, all of whose symbols are searched? */
 static bool is_program(const struct wp_target *target,
 		       const struct wp_elf_image *image)
 {
@@ -244,7 +242,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		       const struct wp_unwind_module *module,
 		       const struct wp_allocators *found, struct wp_err *err)
 {
-	struct wp_heap_site probed[SITES_MAX];
+	struct wp_heap_site probed[WP_HEAP_SITES_MAX];
 	size_t n = 0;
 	char path[80];
 	int rc = 0;
@@ -263,7 +261,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 			range.is_probed = target->loop->options.heap_anyway;
 			sites->nslow++;
 		}
-		if (is_wanted(target, &range) && n < SITES_MAX)
+		if (is_wanted(target, &range) && n < WP_HEAP_SITES_MAX)
 			probed[n++] = (struct wp_heap_site){ f->probe_off,
 							     f->call };
 		rc = add_range(sites, &range);

@@ -69,8 +69,9 @@ struct wp_heap_sites {
 };
 
 /* Forget what is no longer mapped, search the mappings of TARGET that are new since the
- * last call, and have PROBE probe what they have.  0, -ENOMEM, or as wp_heap_probe_attach:
- * then the next call tries again. */
+ * last call, and have PROBE probe what they have.  0; -ENOENT: a file had gone, which is
+ * tried again once the memory map differs; -ENOMEM, or as wp_heap_probe_attach: then the
+ * next call tries again. */
 WP_MUST_CHECK
 int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
 			 struct wp_heap_probe *probe, struct wp_err *err);

@@ -28,8 +28,8 @@ struct wp_scan_loader {
 	struct wp_err why;
 };
 
-/* Begin to load programs for NTHREADS threads.  Negative errno where no thread can be
- * created. */
+/* Begin to load programs for NTHREADS threads.  0, or -errno: no thread can be created. */
+WP_MUST_CHECK
 int wp_scan_loader_begin(struct wp_scan_loader *loader, size_t nthreads);
 
 /* Wait for the thread of LOADER, if one runs, and let go of its scan. */

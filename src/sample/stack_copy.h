@@ -93,8 +93,9 @@ int wp_stack_copy_init(struct wp_stack_copy *copy);
 void wp_stack_copy_clear(struct wp_stack_copy *copy);
 
 /* Copy from SP in SPACE (less the red zone) up to LEN bytes or WP_COPY_MAX, not
- * past the end of the stack's region.  Bytes copied, 0 when nothing could be
- * read, or -errno. */
+ * past the end of the stack's region; LEN of WP_STACK_COPY_SHORT: as much as
+ * wp_stack_copy_short says.  Where what is below SP cannot be read it begins at SP.
+ * Bytes copied, 0 when nothing could be read, or -errno. */
 ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 			   const struct wp_address_space *space,
 			   uint64_t sp_avma, size_t len);

@@ -25,7 +25,7 @@
  * sched_info_enqueue); no more of that is believed than looks leave room for.
  *
  * A look stands for a region of time that was fixed before the look was drawn from
- * it at random (a stratum of ticks); wp_time_ledger_region has its length, which is
+ * it at random (a stratum of ticks); region_ns has its length, which is
  * the weight of what the look found beside other looks.
  *
  * The ledger also keeps what goes with that time: looks without a stack, CPU samples

@@ -27,8 +27,8 @@ bool wp_unsampled_wants_stop(struct wp_thread *t);
  * as a CPU sample for its stack if it is of there. */
 void wp_unsampled_stop(struct wp_thread *t, bool at_call);
 
-/* Record T's unsampled time with no stack if no stop can tell of it, or none will as T, or
- * the recording, has ENDED.  0 or -ENOMEM. */
+/* Record T's unsampled time with no stack if no stop can tell of it, or, where the event
+ * is of user code only, none will as T, or the recording, has ENDED.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_unsampled_record(struct wp_thread *t, bool ended);
 

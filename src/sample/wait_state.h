@@ -55,8 +55,8 @@ void wp_wait_state_end(struct wp_wait_state *wait);
 /* The next sample must read the thread, whatever schedstat says. */
 void wp_wait_state_distrust(struct wp_wait_state *wait);
 
-/* The number of CALL, a native one, which may say restart_syscall: then the call that
- * was interrupted if WAIT or the code of PROCESS (IS_32BIT: of i386) tells it. */
+/* The number of CALL, a native one.  If that is restart_syscall: of the call that it goes
+ * on with, where WAIT remembers it or, unless IS_32BIT, the code of PROCESS tells it. */
 long wp_wait_state_call(struct wp_wait_state *wait,
 			const struct wp_process *process, bool is_32bit,
 			const struct wp_proc_syscall *call);
