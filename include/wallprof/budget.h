@@ -29,6 +29,8 @@ enum wp_budget_part {
 	/* Goroutines that are recorded, and buckets of Go's own profiles; the list of
 	 * all. */
 	WP_BUDGET_GO,
+	/* Texts, beyond which no label of a goroutine is kept. */
+	WP_BUDGET_LABELS,
 	/* Goroutines that a dump or a verdict tells one by one, which have neither a
 	 * log nor allocations. */
 	WP_BUDGET_GOROUTINES,

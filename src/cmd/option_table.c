@@ -369,8 +369,9 @@ const struct wp_option_row wp_option_rows[] = {
 	  "How much memory the process that is looked at can make wallprof take beside some\n"
 	  "8 MiB of its own, 512M by default: five sixteenths of it for distinct stacks, four\n"
 	  "for what is read and unpacked of ELF files, of which one file has at most one, two\n"
-	  "each for samples, for the log of changes and for executable mappings, and one for\n"
-	  "/proc/PID/maps; a dump and a verdict, which have no log, have four for goroutines.\n"
+	  "each for samples and for the log of changes, and one each for executable mappings,\n"
+	  "/proc/PID/maps, allocations, and goroutines and their labels; a dump and a verdict,\n"
+	  "which have no log, have four for goroutines.\n"
 	  "Past it the time of further stacks and samples is that of the frame\n"
 	  "`[dropped: memory]`, which also ends the stacks that lead through a file that there\n"
 	  "is no room for; how much is left out is said, and the exit status is 1." },

@@ -9,15 +9,17 @@
 #include <stdlib.h>
 
 #include "go_program_priv.h"
+#include "wallprof/budget.h"
 #include "wallprof/vec.h"
 
 enum {
 	WORD = 8,
-	/* Labels of one goroutine; all that goroutines have; bytes of a key or
-	 * value that are kept. */
+	/* Labels of one goroutine that are read; all that goroutines have; bytes of
+	 * a key or value that are kept; what a string takes beside its text. */
 	LABELS_MAX = 64,
 	ALL_LABELS_MAX = 1 << 22,
 	TEXT_MAX = 256,
+	STRING_BYTES = 24,
 	/* A pair of strings. */
 	PAIR = 4 * WORD,
 	/* hmap: where the logarithm of the number of buckets and the buckets
@@ -41,22 +43,44 @@ struct labels {
 	struct wp_go_program *program;
 	struct wp_intern *strings;
 	struct wp_goroutines *all;
+	/* Those of the goroutine: read, and kept of them. */
+	uint32_t nread;
 	uint32_t n;
 };
+
+/* A program may give its goroutines new labels all the time. */
+static bool has_room(const struct wp_intern *strings)
+{
+	return strings->text_len + strings->len * (uint64_t)STRING_BYTES <
+	       wp_budget_share(WP_BUDGET_LABELS);
+}
+
+static uint32_t intern(struct wp_intern *strings, const char *text)
+{
+	uint32_t id;
+
+	if (has_room(strings))
+		return wp_intern_add_str(strings, text);
+	id = wp_intern_find(strings, text);
+	return id == UINT32_MAX ?
+		       wp_intern_add_str(strings, "[dropped: memory]") :
+		       id;
+}
 
 /* The id of the string whose pointer and length are at HEADER; UINT32_MAX
  * without memory.  Unreadable, it is "". */
 static uint32_t read_text(struct labels *labels, const uint8_t *header)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_MAX + 1];
 	uint64_t len = wp_go_u64(header, WORD);
 
-	if (len > sizeof(text))
-		len = sizeof(text);
+	if (len > TEXT_MAX)
+		len = TEXT_MAX;
 	if (!wp_go_memory_get(&labels->program->memory, wp_go_u64(header, 0),
 			      text, len))
 		len = 0;
-	return wp_intern_add(labels->strings, text, len);
+	text[len] = '\0';
+	return intern(labels->strings, text);
 }
 
 static int add_pair(struct labels *labels, const uint8_t *key,
@@ -65,8 +89,9 @@ static int add_pair(struct labels *labels, const uint8_t *key,
 	struct wp_goroutines *all = labels->all;
 	struct wp_goroutine_label label;
 
-	if (labels->n == LABELS_MAX || all->nlabels >= ALL_LABELS_MAX)
+	if (labels->nread == LABELS_MAX || all->nlabels >= ALL_LABELS_MAX)
 		return 0;
+	labels->nread++;
 	label.key = read_text(labels, key);
 	label.value = read_text(labels, value);
 	if (label.key == UINT32_MAX || label.value == UINT32_MAX ||
@@ -147,7 +172,11 @@ int wp_goroutine_labels_read(struct wp_go_program *program,
 			     struct wp_goroutines *goroutines,
 			     uint32_t *ret_first, uint32_t *ret_n)
 {
-	struct labels labels = { program, strings, goroutines, 0 };
+	struct labels labels = {
+		.program = program,
+		.strings = strings,
+		.all = goroutines,
+	};
 	uint32_t first = goroutines->nlabels;
 	int rc = program->layout->has_label_list ?
 			 read_list(&labels, labels_avma) :

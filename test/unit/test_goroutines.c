@@ -362,6 +362,50 @@ static void labels_that_lie_are_bounded(void **state)
 	assert_in_range(f->all.v[2].nlabels, 1, 64);
 }
 
+static void labels_without_a_key_are_bounded_too(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *l = f->made.memory + MADE_LABELS;
+	unsigned int nreads;
+
+	read_all(f);
+	nreads = f->made.nreads;
+	wp_goroutines_clear(&f->all);
+	memset(l + 0x100, 5, 8);
+	memset(l + 0x108, 0, 256);
+	made_put(l, 0x100 + 8 + 256, made_avma(MADE_LABELS + 0x100), 8);
+	read_all(f);
+	assert_int_equal(f->all.v[2].nlabels, 0);
+	/* A key and a value of each of 64, and 16 buckets. */
+	assert_in_range(f->made.nreads, nreads, nreads + 2 * 64 + 16);
+}
+
+static void labels_beyond_the_budget_are_dropped_by_name(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t len;
+
+	wp_budget_set(1 << 20);
+	for (int i = 0; i < 5000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "a string of before %d", i);
+		wp_intern_add_str(&f->strings, name);
+	}
+	wp_intern_add_str(&f->strings, "k");
+	len = f->strings.len;
+	read_all(f);
+	wp_budget_set(WP_BUDGET_DEFAULT);
+	assert_int_equal(f->all.v[2].nlabels, 1);
+	/* What is there costs nothing. */
+	assert_string_equal(text(f, f->all.labels[f->all.v[2].first_label].key),
+			    "k");
+	assert_string_equal(
+		text(f, f->all.labels[f->all.v[2].first_label].value),
+		"[dropped: memory]");
+	assert_in_range(f->strings.len, len, len + 8);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -382,6 +426,8 @@ int main(void)
 		TEST(every_version_has_a_layout_within_a_g),
 		TEST(moduledata_that_lies_is_refused),
 		TEST(labels_that_lie_are_bounded),
+		TEST(labels_without_a_key_are_bounded_too),
+		TEST(labels_beyond_the_budget_are_dropped_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
