@@ -71,11 +71,17 @@ int wp_epolls_read(struct wp_epolls *epolls, int proc_fd)
 			close(fd_dir);
 		return 0;
 	}
-	for (int i = 0; !rc && i < FDS_MAX && (entry = readdir(dir)); i++) {
+	/* One with many watches may have many descriptors. */
+	for (int i = 0; !rc && i < FDS_MAX && epolls->n < WATCHES_MAX &&
+			(entry = readdir(dir));
+	     i++) {
+		int got;
+
 		if (!is_epoll(fd_dir, entry->d_name))
 			continue;
 		snprintf(path, sizeof(path), "fdinfo/%s", entry->d_name);
-		if (!wp_text_read(&text, proc_fd, path, FDINFO_MAX))
+		got = wp_text_read(&text, proc_fd, path, FDINFO_MAX);
+		if (!got || got == -EOVERFLOW)
 			rc = wp_epolls_parse(epolls, text.data);
 	}
 	wp_text_clear(&text);
