@@ -21,7 +21,8 @@ WP_MUST_CHECK
 int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
 		     struct wp_err *err);
 
-/* Does TARGET run a Go program, of a version that is known? */
+/* Does TARGET run a Go program, of a version that is known?  What was found holds for a
+ * second, or for 20 times as long as it took, until it executes another program. */
 bool wp_go_books_can_read(struct wp_target *target);
 
 #endif

@@ -307,17 +307,20 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 static int take_asks(struct recorder *c)
 {
 	struct wp_serve_ask ask = { 0 };
-	ssize_t n;
+	ssize_t n = -EAGAIN;
 	int fd, rc = 0;
 
-	while (!rc && (n = wp_packet_take(c->sock, &ask, sizeof(ask), false,
-					  &fd, 1)) > 0) {
+	/* Ticks have their turn, however many come. */
+	for (int i = 0; !rc && i < JOBS_MAX &&
+			(n = wp_packet_take(c->sock, &ask, sizeof(ask), false,
+					    &fd, 1)) > 0;
+	     i++) {
 		if (fd >= 0)
 			close(fd);
 		if (n == sizeof(ask))
 			rc = take_ask(c, &ask);
 	}
-	c->is_over |= !rc && n != -EAGAIN;
+	c->is_over |= !rc && n <= 0 && n != -EAGAIN;
 	return rc;
 }
 

@@ -208,7 +208,8 @@ static void choose_pids(const struct wp_recording *r,
 		char name[WP_SERVE_NAME_SIZE];
 
 		wp_process_name(process, name, sizeof(name));
-		if (!wp_recording_chooses(ask, process->pid, name))
+		if (!wp_recording_chooses(ask, process->pid, name) ||
+		    !wp_process_is_alive(process))
 			continue;
 		if (o->npids < WP_PIDS_MAX)
 			o->pids[o->npids++] = process->pid;
@@ -278,6 +279,7 @@ bool wp_recording_is_of_goroutines(const struct wp_recording *recording,
 {
 	return ask->endpoint == WP_SERVE_FGPROF && ask->seconds && !ask->ago &&
 	       !recording->ended_ns && !wp_interrupts && recording->target &&
+	       wp_process_is_alive(&recording->process) &&
 	       wp_go_books_can_read(recording->target);
 }
 
@@ -363,6 +365,11 @@ static void answer_of_now(struct wp_recording *r,
 {
 	struct wp_options now = options_of_now(r, &job->ask);
 
+	/* Its pid may be another's since it was asked for. */
+	if (!r->options->sampler.many && !wp_process_is_alive(&r->process)) {
+		refuse(ret, 404, WP_RECORDING_HAS_ENDED);
+		return;
+	}
 	if (r->options->sampler.many && !now.npids) {
 		refuse_choice(ret);
 		return;

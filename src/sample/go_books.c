@@ -10,6 +10,7 @@
 
 #include "go_target.h"
 #include "target.h"
+#include "wallprof/clock.h"
 #include "wallprof/go_buckets.h"
 
 enum {
@@ -17,7 +18,11 @@ enum {
 	DEPTH_MAX = 1025,
 	/* runtime.MemProfileRate unless the program sets it. */
 	DEFAULT_RATE = 512 << 10,
+	/* So many times as long as it took to look for a Go program, what was found
+	 * holds. */
+	AGAIN = 20,
 };
+#define LEAST_AGAIN_NS WP_NS_PER_S
 
 struct book {
 	struct wp_target *target;
@@ -269,8 +274,16 @@ int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
 bool wp_go_books_can_read(struct wp_target *target)
 {
 	struct wp_go_target go = { .target = target };
-	bool can = !wp_go_target_open(&go, NULL);
+	uint64_t begin_ns = wp_clock_ns();
 
+	if (begin_ns < target->go_books_ns &&
+	    target->go_books_execs == target->space.nexecs)
+		return target->has_go_books;
+	target->has_go_books = !wp_go_target_open(&go, NULL);
 	wp_go_target_close(&go);
-	return can;
+	/* To find out takes as long as the program makes it. */
+	target->go_books_ns = wp_clock_ns() + LEAST_AGAIN_NS +
+			      AGAIN * (wp_clock_ns() - begin_ns);
+	target->go_books_execs = target->space.nexecs;
+	return target->has_go_books;
 }

@@ -110,6 +110,11 @@ struct wp_target {
 	bool go_is_none;
 	uint32_t go_execs;
 	uint64_t go_retry_ns;
+	/* It has books of Go's, as of exec GO_BOOKS_EXECS, until GO_BOOKS_NS
+	 * (CLOCK_MONOTONIC). */
+	bool has_go_books;
+	uint32_t go_books_execs;
+	uint64_t go_books_ns;
 };
 
 /* Make a target of PROCESS in LOOP, and record the threads that it starts, if that is
@@ -118,7 +123,7 @@ WP_MUST_CHECK
 int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 		  struct wp_process *process, struct wp_profile *profile,
 		  bool held);
-/* Begin all else.  0, -ENOMEM, -ESRCH or -EPERM. */
+/* Begin all else.  Returns, and ERR says, what they do of wp_sampler_add_target. */
 WP_MUST_CHECK
 int wp_target_begin(struct wp_target *target, struct wp_err *err);
 /* TARGET, which has begun, is a process that started at SINCE_NS: all that it has done
