@@ -117,10 +117,23 @@ static bool is_in_group(const struct wp_options *options, pid_t pid)
 	return false;
 }
 
+bool wp_choose_avoids(const struct wp_options *options, pid_t pid)
+{
+	struct wp_proc_stat stat;
+
+	for (size_t i = 0; i < options->navoided; i++)
+		if (options->avoided[i].pid == pid)
+			return !wp_proc_stat_read(&stat, pid) &&
+			       stat.start_time ==
+				       options->avoided[i].start_time;
+	return false;
+}
+
 bool wp_choose(const struct wp_options *options, pid_t pid)
 {
-	return is_other(pid) && (options->all || has_name(options, pid) ||
-				 is_in_group(options, pid));
+	return is_other(pid) && !wp_choose_avoids(options, pid) &&
+	       (options->all || has_name(options, pid) ||
+		is_in_group(options, pid));
 }
 
 void wp_choose_describe(const struct wp_options *options, char *text,

@@ -24,6 +24,9 @@ int wp_choose_list(struct wp_tids *pids);
  * it has started. */
 bool wp_choose(const struct wp_options *options, pid_t pid);
 
+/* Is PID left alone, as a recorder got stuck on it? */
+bool wp_choose_avoids(const struct wp_options *options, pid_t pid);
+
 /* Put what they mean into TEXT, as "processes named worker*". */
 void wp_choose_describe(const struct wp_options *options, char *text,
 			size_t size);

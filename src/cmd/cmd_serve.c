@@ -329,6 +329,7 @@ static int look_after(struct serve *s, struct wp_err *err)
 		say_once(&s->http_is_said, start_http(s, &why), &why);
 	if (now - s->served.searched_ns > SEARCH_NS)
 		(void)!search(s);
+	wp_served_look(&s->served);
 	wp_pusher_step(&s->pusher, &s->served);
 	return wp_served_is_over(&s->served) ?
 		       wp_err_set(err, -ESRCH, "no process is left to serve") :

@@ -100,7 +100,8 @@ static bool is_wanted(const struct wp_follow *follow, pid_t pid, pid_t parent)
 
 	if (has(&follow->parents, pid))
 		return false;
-	return (o->children && has(&follow->parents, parent)) ||
+	return (o->children && has(&follow->parents, parent) &&
+		!wp_choose_avoids(o, pid)) ||
 	       (wp_choose_is_asked(o) && wp_choose(o, pid));
 }
 

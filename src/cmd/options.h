@@ -23,6 +23,13 @@ enum {
 	WP_WORDS_MAX = 64,
 	WP_LISTENS_MAX = 4,
 	WP_CHOSEN_MAX = 16,
+	WP_AVOIDED_MAX = 64,
+};
+
+/* A process, by its pid and when it started (wp_proc_stat.start_time). */
+struct wp_avoided {
+	pid_t pid;
+	uint64_t start_time;
 };
 
 enum wp_action {
@@ -120,6 +127,10 @@ struct wp_options {
 	bool debuginfod;
 	/* Keep the names of functions for the next time. */
 	bool keeps_names;
+	/* serve: processes on which a recorder got stuck, which are left alone:
+	 * [0..navoided). */
+	struct wp_avoided avoided[WP_AVOIDED_MAX];
+	size_t navoided;
 	/* serve: the processes that are named by name, [0..nserved); where to listen,
 	 * [0..nlisten); the file of the token, NULL: none; borrowed from argv.  How
 	 * much time to keep. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "signals.h"
+#include "wallprof/clock.h"
 #include "wallprof/packet.h"
 #include "wallprof/tracer.h"
 
@@ -81,6 +82,8 @@ int wp_writer_start(struct wp_writer *w, struct wp_recording *r,
 		close(socks[1]);
 	w->result = socks[0];
 	w->pid = pid;
+	w->until_ns = wp_clock_ns() +
+		      (WRITER_S + job->ask.seconds + 2 * GRACE_S) * WP_NS_PER_S;
 	if (pid < 0)
 		wp_writer_clear(w);
 	return pid < 0 ? -EAGAIN : 0;
@@ -96,6 +99,15 @@ static void go_on(const struct wp_writer *w)
 		kill(w->pid, SIGCONT);
 }
 
+static void send_signal(const struct wp_writer *w, int sig)
+{
+	siginfo_t info;
+
+	/* One that has been reaped has a number that may be another's. */
+	if (!waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		kill(w->pid, sig);
+}
+
 int wp_writer_take(struct wp_writer *w, struct wp_serve_answer *ret)
 {
 	int fd;
@@ -103,6 +115,10 @@ int wp_writer_take(struct wp_writer *w, struct wp_serve_answer *ret)
 
 	if (n == -EAGAIN) {
 		go_on(w);
+		/* A signal that it handles does not end a wait for memory of a
+		 * target. */
+		if (wp_clock_ns() > w->until_ns)
+			send_signal(w, SIGKILL);
 		return -EAGAIN;
 	}
 	if (fd >= 0)
@@ -118,11 +134,7 @@ int wp_writer_take(struct wp_writer *w, struct wp_serve_answer *ret)
 
 void wp_writer_stop(const struct wp_writer *w)
 {
-	siginfo_t info;
-
-	/* One that has been reaped has a number that may be another's. */
-	if (!waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT))
-		kill(w->pid, SIGTERM);
+	send_signal(w, SIGTERM);
 }
 
 void wp_writer_clear(struct wp_writer *w)

@@ -13,6 +13,9 @@ struct wp_writer {
 	int result;
 	int file;
 	pid_t pid;
+	/* When it has ended, unless it does not come back from the kernel
+	 * (CLOCK_MONOTONIC). */
+	uint64_t until_ns;
 };
 
 /* Have JOB of R made, by a process that has R as it is now.  0 or -errno. */

@@ -9,6 +9,7 @@
 #include "parts.h"
 #include "pusher.h"
 #include "recorder.h"
+#include "stuck.h"
 
 enum {
 	/* As many clients as there can be. */
@@ -28,6 +29,9 @@ struct wp_served_one {
 	 * has not. */
 	struct wp_recorder_status status;
 	uint64_t ended_ns;
+	/* Looks at the recorder, and the time of the next. */
+	struct wp_stuck stuck;
+	uint64_t next_look_ns;
 	/* What the pusher has asked and has no answer to, 0: nothing; the time that
 	 * was asked for last; and whether that was the last, as the process has
 	 * ended. */
@@ -62,6 +66,10 @@ struct wp_served {
 	 * the place of the next. */
 	uint64_t nfailed;
 	uint64_t nmistaken;
+	/* Processes that recorders of several got stuck on, [NAVOIDED % WP_AVOIDED_MAX]
+	 * being the place of the next. */
+	struct wp_avoided avoided[WP_AVOIDED_MAX];
+	size_t navoided;
 	struct {
 		pid_t pid;
 		uint64_t ns;
@@ -79,6 +87,11 @@ int wp_served_find(struct wp_served *served, struct wp_err *err);
 
 /* Take what ONE's recorder sends, and pass answers on. */
 void wp_served_take(struct wp_served *served, struct wp_served_one *one);
+
+/* Kill each recorder that does not come back from the kernel, and say so.  That of several
+ * processes, which wp_served_find starts again, leaves the one alone that held it up.  To
+ * be called about once in a second, or more often. */
+void wp_served_look(struct wp_served *served);
 
 /* Recorder PID has ended with STATUS, as of waitpid(2). */
 void wp_served_reap(struct wp_served *served, pid_t pid, int status);

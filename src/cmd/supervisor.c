@@ -18,15 +18,13 @@
 #include "messages.h"
 #include "screen.h"
 #include "signals.h"
+#include "stuck.h"
 #include "worker.h"
 #include "wallprof/clock.h"
-#include "wallprof/io.h"
-#include "wallprof/procfs.h"
 
 enum {
-	/* A worker that slept through so many looks is stuck.  Looks are
-	 * counted, not time, in which this process may be stopped itself.
-	 * Each of its own waits is over in a second. */
+	/* A worker that slept through so many looks is stuck: each of its own
+	 * waits is over in a second. */
 	STUCK_LOOKS = 5,
 	STUCK_LOOKS_INTERRUPTED = 15,
 	/* In a wait that no signal ends, after one was sent. */
@@ -51,10 +49,8 @@ struct supervisor {
 	/* It waits for standard output and error. */
 	bool wants_streams;
 	unsigned int interrupts;
-	/* The number of looks at which it had not run since the one before, how
-	 * often it had been on a CPU, and the time of the next. */
-	unsigned int nstill;
-	uint64_t slices;
+	/* Looks at it, and the time of the next. */
+	struct wp_stuck stuck;
 	uint64_t next_look_ns;
 	/* What of its messages is still to be written. */
 	char text[PIPE_BUF];
@@ -134,7 +130,7 @@ static void reap(struct supervisor *s)
 static void hand_on(struct supervisor *s, int sig)
 {
 	s->interrupts++;
-	s->nstill = 0;
+	s->stuck.nstill = 0;
 	s->next_look_ns = 0;
 	/* Two of one signal that are pending are one. */
 	if (s->interrupts > 1)
@@ -159,74 +155,14 @@ static void take_signals(struct supervisor *s)
 	reap(s);
 }
 
-/* The function of the kernel in which the worker waits (proc_pid_wchan(5)); "": not
- * known. */
-static void read_place(const struct supervisor *s, char *place, size_t size)
+static unsigned int looks_until_stuck(const struct supervisor *s)
 {
-	char path[32];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/wchan", s->worker.pid);
-	n = wp_io_read_at(-1, path, place, size - 1);
-	place[n > 0 && place[0] != '0' ? n : 0] = 0;
-}
-
-/* Who puts a probe in place or takes one away visits each process that has the file, and
- * nobody can fork(2) meanwhile (kernel/events/uprobes.c, dup_mmap_sem); then it waits for
- * each CPU.  That takes seconds on a busy machine, but it ends. */
-static bool is_kernels_work(const char *place)
-{
-	return strstr(place, "uprobe") || strstr(place, "rcu") ||
-	       !strcmp(place, "register_for_each_vma") ||
-	       !strcmp(place, "percpu_rwsem_wait") ||
-	       !strcmp(place, "dup_mmap");
-}
-
-static unsigned int looks_until_stuck(const struct supervisor *s, char state)
-{
-	char place[64];
-
-	if (state == 'D') {
-		read_place(s, place, sizeof(place));
-		if (is_kernels_work(place))
-			return STUCK_LOOKS_KERNEL;
-	}
+	if (wp_stuck_is_in_kernels_work(&s->stuck, s->worker.pid))
+		return STUCK_LOOKS_KERNEL;
 	if (!s->interrupts)
 		return STUCK_LOOKS;
-	return state == 'D' ? STUCK_LOOKS_DEAF : STUCK_LOOKS_INTERRUPTED;
-}
-
-/* Has the worker slept since the last look? */
-static void look(struct supervisor *s)
-{
-	struct wp_schedstat times;
-	struct wp_proc_stat stat;
-	char path[32], text[1024];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", s->worker.pid);
-	n = wp_io_read_at(-1, path, text, sizeof(text));
-	if (n <= 0 || wp_schedstat_parse(&times, text, (size_t)n))
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/stat", s->worker.pid);
-	n = wp_io_read_at(-1, path, text, sizeof(text));
-	if (n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n))
-		return;
-	if (times.slices == s->slices &&
-	    (stat.state_char == 'S' || stat.state_char == 'D'))
-		s->nstill++;
-	else
-		s->nstill = 0;
-	s->slices = times.slices;
-	s->is_stuck = s->nstill >= looks_until_stuck(s, stat.state_char);
-}
-
-/* Does whoever reads standard error take more?  A terminal that is stopped does not. */
-static bool is_heard(void)
-{
-	struct pollfd fd = { STDERR_FILENO, POLLOUT, 0 };
-
-	return poll(&fd, 1, 0) > 0;
+	return s->stuck.state_char == 'D' ? STUCK_LOOKS_DEAF :
+					    STUCK_LOOKS_INTERRUPTED;
 }
 
 static void look_in_time(struct supervisor *s)
@@ -235,12 +171,13 @@ static void look_in_time(struct supervisor *s)
 
 	/* It may be its messages that nobody reads, or its output.  One that was killed
 	 * is not waited for in any case. */
-	if ((!s->looks || s->len || !is_heard()) &&
+	if ((!s->looks || s->len || !wp_stuck_is_heard()) &&
 	    s->interrupts < INTERRUPTS_MAX)
 		return;
 	if (now < s->next_look_ns)
 		return;
-	look(s);
+	wp_stuck_look(&s->stuck, s->worker.pid);
+	s->is_stuck = s->stuck.nstill >= looks_until_stuck(s);
 	s->next_look_ns = now + (s->interrupts ? LOOK_NS_INTERRUPTED : LOOK_NS);
 }
 
@@ -349,22 +286,16 @@ static int end_as_worker(const struct supervisor *s)
 
 static void say_stuck(const struct supervisor *s)
 {
-	char place[64];
+	char text[WP_STUCK_TEXT];
 
-	read_place(s, place, sizeof(place));
-	wp_say("wallprof: nothing is written: process %d of wallprof does not "
-	       "come back from the kernel (%s)%s",
-	       s->worker.pid, place[0] ? place : "place not known",
-	       is_kernels_work(place) ?
-		       "" :
-		       "; a file or memory of what is looked at cannot be had, "
-		       "most likely for its file server does not answer");
+	wp_stuck_describe(s->worker.pid, text);
+	wp_say("wallprof: nothing is written: %s", text);
 }
 
 int wp_supervise(int (*work)(const struct wp_options *options),
 		 const struct wp_options *options)
 {
-	struct supervisor s = { .slices = UINT64_MAX };
+	struct supervisor s = { .stuck = WP_STUCK_INIT };
 	sigset_t old;
 	pid_t pid;
 

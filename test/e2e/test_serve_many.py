@@ -338,3 +338,28 @@ def test_an_hour_of_all_beside_a_fork_storm(serve_host, tmp_path, limit):
     else:
         assert cpu <= 0.055 * seconds
     assert server.metric("wallprof_stacks_dropped_total{") == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="userfaultfd(2) wants root")
+def test_a_process_that_holds_a_recorder_up_is_left_alone(start, serve, tmp_path):  # noqa: F811
+    """Of several processes the others go on; one that is served by its pid has no other
+    recorder."""
+    held, other = start("unserved"), start("waiters", 5)
+    many = serve("--name", "unserved", "--name", "waiters")
+    (tmp_path / "one").mkdir()
+    one = Server(tmp_path / "one", held.pid)
+    wait_until(lambda: many.metric("wallprof_recorders_failed_total") == 1, 100)
+    wait_until(lambda: (many.metric("wallprof_ticks_total") or 0) > 10, 100)
+    assert many.metric("wallprof_processes_of_name{") == 1
+    where = (f"(handle_userfault); a file or memory of process {held.pid} cannot be "
+             "had, most likely because whoever serves its page faults does not answer")
+    assert one.tool.wait(100) == 2
+    said = one.tool.stderr.read().decode()
+    assert where in said and "no process is left to serve" in said, said
+    one.tool.stderr.close()
+    many.end()
+    said = many.said.decode()
+    assert where in said, said
+    assert f"process {held.pid} is recorded no more" in said, said
+    for target in held, other:
+        target.assert_unharmed()
