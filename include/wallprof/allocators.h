@@ -46,6 +46,14 @@ struct wp_allocators {
 WP_MUST_CHECK
 int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
 		       bool all);
+/* Is there a malloc in FOUND that is probed? */
+static inline bool wp_allocators_have_malloc(const struct wp_allocators *found)
+{
+	for (size_t i = 0; i < found->len; i++)
+		if (found->v[i].is_probed && found->v[i].call == WP_HEAP_MALLOC)
+			return true;
+	return false;
+}
 void wp_allocators_clear(struct wp_allocators *allocators);
 
 /* What the function NAME does: true and *RET_CALL.  *RET_IS_OPERATOR: it is one of

@@ -311,6 +311,10 @@ struct wp_edge *wp_dump_add_edge(struct wp_dump *dump);
 /* The text of string ID, valid until a string is added. */
 const char *wp_dump_str(const struct wp_dump *dump, uint32_t id);
 
+/* Is WAIT, a goroutine's, for a lock of Go's library? */
+bool wp_dump_is_lock(const struct wp_dump *dump,
+		     const struct wp_dump_wait *wait);
+
 /* The index of process PID; UINT32_MAX: not in the dump. */
 uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid);
 

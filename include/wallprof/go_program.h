@@ -11,6 +11,7 @@
 #define WP_GO_PROGRAM_H
 
 #include "wallprof/elf_image.h"
+#include "wallprof/epolls.h"
 #include "wallprof/err.h"
 #include "wallprof/go_module.h"
 #include "wallprof/intern.h"
@@ -215,17 +216,11 @@ int wp_goroutine_labels_read(struct wp_go_program *program,
 			     struct wp_goroutines *goroutines,
 			     uint32_t *ret_first, uint32_t *ret_n);
 
-/* What an epoll watches: a descriptor, and the program's word for it. */
-struct wp_go_polled {
-	int32_t fd;
-	uint64_t data;
-};
-
 /* Add to those of GOROUTINES that wait in the runtime's poller which of POLLED[0..n)
  * they wait for; to which this does not tell, nothing is added.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_goroutine_objects_poll(struct wp_go_program *program,
-			      const struct wp_go_polled *polled, size_t n,
+			      const struct wp_epoll_watch *polled, size_t n,
 			      struct wp_goroutines *goroutines);
 
 void wp_goroutines_clear(struct wp_goroutines *goroutines);

@@ -55,9 +55,10 @@ uint32_t wp_goroutine_entries_find(const struct wp_goroutine_entries *entries,
 
 /* Find or add the entry of WHAT in PROFILE: its index, or UINT32_MAX when there is
  * no memory.  Past WP_GOROUTINE_ENTRIES_MAX it is that of all with other labels. */
-uint32_t wp_goroutine_entries_get(struct wp_goroutine_entries *entries,
-				  struct wp_profile *profile,
-				  const struct wp_goroutine_entry *what);
+uint32_t
+wp_goroutine_entries_find_or_add(struct wp_goroutine_entries *entries,
+				 struct wp_profile *profile,
+				 const struct wp_goroutine_entry *what);
 
 /* The name of entries of PART without labels. */
 const char *wp_goroutine_part_name(enum wp_goroutine_part part);

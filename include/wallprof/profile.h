@@ -403,14 +403,12 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 			      const struct wp_stack *stack,
 			      uint32_t end_mapping);
 
-/* Count a stack that there is no memory for: the index of the one that stands for
- * all of them, or UINT32_MAX. */
+/* Count a stack without memory for it: the index of what stands for all, or UINT32_MAX. */
 uint32_t wp_profile_drop_stack(struct wp_profile *profile);
 
 /* Add COUNT and WALL_NS to the sample of KEY in the set of KIND, and of WALL to the
- * timeline of KEY's thread.  Past the budget (--max-memory) a key that has no sample
- * yet gets that of its thread, state and wait whose stack is "[dropped: memory]".
- * Returns 0 or -ENOMEM. */
+ * timeline of KEY's thread; past --max-memory, to that of its thread, state and wait with
+ * the stack "[dropped: memory]" if KEY has none yet.  Returns 0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
@@ -430,13 +428,12 @@ int wp_profile_add_sample_hinted(struct wp_profile *profile,
 void wp_profile_take_back(struct wp_profile *profile, enum wp_profile_kind kind,
 			  uint32_t i, uint64_t ns);
 
-/* THREAD was not watched for NS, which are a gap in its timeline.  0 or -ENOMEM. */
+/* THREAD was not watched for NS, a gap in its timeline.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_unwatched(struct wp_profile *profile, uint32_t thread,
 			     uint64_t ns);
 
-/* Add COUNT CPU samples and CPU_NS to the sample of KEY in the set of WALL.  0 or
- * -ENOMEM. */
+/* Add COUNT CPU samples and CPU_NS to KEY's sample in the set of WALL.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,

@@ -305,8 +305,13 @@ void wp_sampler_each_thread(const struct wp_target *target,
  * target is sampled again. */
 const struct wp_maps *wp_sampler_maps(const struct wp_target *target);
 
-/* Number of threads, and of targets that have not ended, that are watched now. */
+/* Number of threads that are watched now. */
 size_t wp_sampler_count_threads(const struct wp_sampler *sampler);
-size_t wp_sampler_count_targets(const struct wp_sampler *sampler);
+
+/* Note in PROFILE's meta that it is of PROCESS, whose threads are stopped as STOP
+ * says. */
+void wp_sampler_describe(struct wp_profile *profile,
+			 const struct wp_process *process,
+			 enum wp_stop_mode stop);
 
 #endif

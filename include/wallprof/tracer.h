@@ -48,7 +48,8 @@ struct wp_remade_call {
 	struct wp_call_argument *argument;
 	/* It was made, and left out; the kernel had made it as restart_syscall. */
 	bool is_made;
-	bool by_block;
+	bool by_restart;
+	/* Its number, under which it is made again. */
 	long nr;
 };
 

@@ -61,8 +61,7 @@ WP_MUST_CHECK
 int wp_heap_links_load(struct wp_heap_links *links, enum wp_heap_tier tier);
 
 /* How many rings of WP_HEAP_RETURNS calls LINKS keep: one for each CPU.  0: none, on aarch64,
- * and in a session: there few of our calls return through a probe, and the sessions of
- * others have more of them do so. */
+ * and where LINKS are of a session: few of our calls return through a probe there. */
 uint32_t wp_heap_links_count_rings(const struct wp_heap_links *links);
 
 /* Is there a program for calls of that kind? */

@@ -24,13 +24,6 @@ bool wp_choose_is_asked(const struct wp_options *options)
 	return options->all || options->globs[0] || options->cgroups[0];
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 int wp_choose_list(struct wp_tids *pids)
 {
 	DIR *dir = opendir("/proc");
@@ -51,8 +44,7 @@ int wp_choose_list(struct wp_tids *pids)
 			pids->v[pids->len++] = pid;
 	}
 	closedir(dir);
-	if (pids->len)
-		qsort(pids->v, pids->len, sizeof(*pids->v), compare_pids);
+	wp_tids_sort(pids);
 	return rc;
 }
 

@@ -315,8 +315,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	if (rc)
 		return rc;
 	warn_of_tracer(r);
-	wp_recorded_describe(&r->profile, &r->process,
-			     r->options->sampler.stop);
+	wp_sampler_describe(&r->profile, &r->process, r->options->sampler.stop);
 	if (!pid)
 		wp_follow_describe(&r->follow);
 	rc = o->action == WP_ACTION_TOP ? open_top(r, err) : 0;

@@ -3,8 +3,8 @@
  *
  * Layer: cmd.
  */
-#ifndef WP_RUN_H
-#define WP_RUN_H
+#ifndef WP_CMD_RECORD_H
+#define WP_CMD_RECORD_H
 
 #include "options.h"
 

@@ -3,8 +3,8 @@
  *
  * Layer: cmd.
  */
-#ifndef WP_TIMEOUT_H
-#define WP_TIMEOUT_H
+#ifndef WP_CMD_TIMEOUT_H
+#define WP_CMD_TIMEOUT_H
 
 #include "options.h"
 

@@ -17,7 +17,7 @@
 
 #define DIGITS "0123456789"
 
-int wp_option_pid(pid_t *ret, const char *text, struct wp_err *err)
+static int parse_pid(pid_t *ret, const char *text, struct wp_err *err)
 {
 	char *end;
 	long pid;
@@ -252,14 +252,14 @@ int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
 int wp_option_pids(struct wp_options *o, const char *text, struct wp_err *err)
 {
 	char word[16];
-	pid_t pid;
+	pid_t pid = 0;
 	int rc = 0;
 
 	for (const char *p = text; !rc;) {
 		size_t n = strcspn(p, ","), i = 0;
 
 		snprintf(word, sizeof(word), "%.*s", (int)n, p);
-		rc = wp_option_pid(&pid, n < sizeof(word) ? word : text, err);
+		rc = parse_pid(&pid, n < sizeof(word) ? word : text, err);
 		while (i < o->npids && o->pids[i] != pid)
 			i++;
 		if (!rc && i == WP_PIDS_MAX)

@@ -14,9 +14,6 @@
 #include "wallprof/err.h"
 #include "wallprof/output.h"
 
-/* -p: a process id. */
-WP_MUST_CHECK
-int wp_option_pid(pid_t *ret, const char *text, struct wp_err *err);
 /* -p: process ids parted by commas, which are added to those of O. */
 WP_MUST_CHECK
 int wp_option_pids(struct wp_options *o, const char *text, struct wp_err *err);

@@ -173,19 +173,3 @@ void wp_recorded_clear(struct wp_recorded *recorded)
 	free(recorded->roots);
 	*recorded = (struct wp_recorded){ 0 };
 }
-
-void wp_recorded_describe(struct wp_profile *profile,
-			  const struct wp_process *process,
-			  enum wp_stop_mode stop)
-{
-	struct wp_profile_meta *meta = &profile->meta;
-	struct wp_intern *strings = &profile->strings;
-	char text[4096];
-
-	meta->pid = process->pid;
-	wp_process_command_line(process, text, sizeof(text));
-	meta->command_line = wp_intern_add_str(strings, text);
-	wp_process_exe(process, text, sizeof(text));
-	meta->exe = wp_intern_add_str(strings, text);
-	meta->stop_mode = wp_intern_add_str(strings, wp_stop_mode_name(stop));
-}

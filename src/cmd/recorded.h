@@ -37,12 +37,6 @@ struct wp_recorded {
 	void *ctx;
 };
 
-/* Note in PROFILE's meta that it is of PROCESS, whose threads are stopped as STOP
- * says. */
-void wp_recorded_describe(struct wp_profile *profile,
-			  const struct wp_process *process,
-			  enum wp_stop_mode stop);
-
 /* Record PID too, from SINCE_NS on if it started then, while others were recorded; 0:
  * it has been there.  0; -ESRCH, -EPERM, ... of wp_process_open with ERR. */
 WP_MUST_CHECK

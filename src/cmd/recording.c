@@ -25,7 +25,7 @@ static int begin_one(struct wp_recording *r, pid_t pid, struct wp_err *err)
 	rc = wp_sampler_add_target(r->sampler, &r->process, &r->profile,
 				   &r->target, err);
 	if (!rc)
-		wp_recorded_describe(&r->profile, &r->process, o->sampler.stop);
+		wp_sampler_describe(&r->profile, &r->process, o->sampler.stop);
 	return rc;
 }
 

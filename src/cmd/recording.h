@@ -64,6 +64,7 @@ int wp_recording_begin(struct wp_recording *r, pid_t pid, struct wp_err *err);
 WP_MUST_CHECK
 int wp_recording_tick(struct wp_recording *r, struct wp_err *err);
 
+/* Let go of all threads.  What was recorded stays for the rest of the process. */
 void wp_recording_end(struct wp_recording *r);
 
 /* Does ASK choose process PID called NAME? */

@@ -33,7 +33,7 @@ static uint32_t find_entry(struct adder *a, const struct wp_goroutine *g)
 			from->key, from->value
 		};
 	}
-	return wp_goroutine_entries_get(&a->entries, a->profile, &what);
+	return wp_goroutine_entries_find_or_add(&a->entries, a->profile, &what);
 }
 
 static enum wp_state state_of(const struct wp_goroutine *g)

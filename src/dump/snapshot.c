@@ -146,22 +146,6 @@ static void clear_sample(struct wp_snapshot_sample *sample)
 	free(sample->notes);
 }
 
-static void describe_profile(struct wp_profile *profile,
-			     const struct wp_process *process,
-			     enum wp_stop_mode stop)
-{
-	struct wp_profile_meta *meta = &profile->meta;
-	char text[4096];
-
-	meta->pid = process->pid;
-	wp_process_command_line(process, text, sizeof(text));
-	meta->command_line = wp_intern_add_str(&profile->strings, text);
-	wp_process_exe(process, text, sizeof(text));
-	meta->exe = wp_intern_add_str(&profile->strings, text);
-	meta->stop_mode = wp_intern_add_str(&profile->strings,
-					    wp_stop_mode_name(stop));
-}
-
 /* Read the profile of KIND that the Go program OF keeps itself. */
 static int take_books(struct wp_snapshot_sample *sample,
 		      struct wp_snapshot *snapshot,
@@ -210,9 +194,9 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 	else
 		rc = open_process(&of, pid, err);
 	if (!rc)
-		describe_profile(&sample.profile, &of.process,
-				 samples ? snapshot->options->stop :
-					   WP_STOP_NEVER);
+		wp_sampler_describe(&sample.profile, &of.process,
+				    samples ? snapshot->options->stop :
+					      WP_STOP_NEVER);
 	if (!rc && samples)
 		rc = take_sample(&sample, snapshot, &of,
 				 kind == WP_PROFILE_GOROUTINE ? GOROUTINES :

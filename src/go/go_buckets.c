@@ -76,7 +76,7 @@ static bool are_pcs(struct wp_go_program *p, uint64_t avma, uint64_t n)
 
 	if (n > CHECKED_PCS)
 		n = CHECKED_PCS;
-	if (!wp_go_memory_get(&p->memory, avma, pcs, n * WORD))
+	if (!wp_go_memory_read_at(&p->memory, avma, pcs, n * WORD))
 		return false;
 	for (uint64_t i = 0; i < n; i++)
 		if (!is_any_code(p, pcs[i] - 1) &&
@@ -92,7 +92,7 @@ static uint64_t walk(struct search *s, uint64_t avma, uint64_t type)
 	uint64_t n = 0;
 
 	while (wp_go_is_pointer(avma) && n < BUCKETS_MAX && s->walked_left &&
-	       wp_go_memory_get(&s->probe.program->memory, avma, b, PCS) &&
+	       wp_go_memory_read_at(&s->probe.program->memory, avma, b, PCS) &&
 	       is_bucket(b, type)) {
 		s->walked_left--;
 		n++;
@@ -113,7 +113,7 @@ static bool note_list(struct wp_go_probe *probe, const uint64_t *v,
 	if (!wp_go_is_pointer(*v))
 		return false;
 	probe->left--;
-	if (!wp_go_memory_get(&p->memory, *v, b, PCS))
+	if (!wp_go_memory_read_at(&p->memory, *v, b, PCS))
 		return false;
 	type = wp_go_u64(b, TYPE);
 	if (!type || type >= WP_NGO_BOOKS || !is_bucket(b, type) ||

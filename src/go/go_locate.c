@@ -102,12 +102,12 @@ static bool are_goroutines(struct wp_go_probe *probe, uint64_t list_avma,
 	bool lives = false;
 	uint8_t g[WP_GO_G_MAX];
 
-	if (!wp_go_memory_get(&p->memory, list_avma, at, n * WORD))
+	if (!wp_go_memory_read_at(&p->memory, list_avma, at, n * WORD))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (!wp_go_is_pointer(at[i]) ||
-		    !wp_go_memory_get(&p->memory, at[i], g,
-				      wp_go_g_len(p->layout)) ||
+		    !wp_go_memory_read_at(&p->memory, at[i], g,
+					  wp_go_g_len(p->layout)) ||
 		    !is_g(p->layout, g, at[i]) ||
 		    (!i &&
 		     !wp_go_is_code(p, wp_go_u64(g, p->layout->g_startpc))))
@@ -132,11 +132,12 @@ static bool is_allgs(struct wp_go_probe *probe, const uint64_t *v,
 	    v[2] > GOROUTINES_MAX)
 		return false;
 	probe->left--;
-	return wp_go_memory_get(&probe->program->memory, v[0], &first_avma,
-				WORD) &&
+	return wp_go_memory_read_at(&probe->program->memory, v[0], &first_avma,
+				    WORD) &&
 	       wp_go_is_pointer(first_avma) &&
-	       wp_go_memory_get(&probe->program->memory,
-				first_avma + WP_GO_G_SELF, &self_avma, WORD) &&
+	       wp_go_memory_read_at(&probe->program->memory,
+				    first_avma + WP_GO_G_SELF, &self_avma,
+				    WORD) &&
 	       self_avma == first_avma && are_goroutines(probe, v[0], v[1]);
 }
 
@@ -149,8 +150,8 @@ static bool is_reasons(struct wp_go_probe *probe, const uint64_t *v,
 	if (v[1] || v[3] != FIRST_REASON || v[5] != SECOND_REASON)
 		return false;
 	probe->left--;
-	return wp_go_memory_get(&probe->program->memory, v[2], text,
-				sizeof(text)) &&
+	return wp_go_memory_read_at(&probe->program->memory, v[2], text,
+				    sizeof(text)) &&
 	       !memcmp(text, first_reason, sizeof(text));
 }
 
@@ -160,12 +161,12 @@ static void read_reasons(struct wp_go_program *p, uint64_t avma)
 	for (uint32_t i = 0; i < WP_GO_REASONS_MAX; i++) {
 		uint64_t string[STRING];
 
-		if (!wp_go_memory_get(&p->memory,
-				      avma + (uint64_t)i * STRING * WORD,
-				      string, sizeof(string)) ||
+		if (!wp_go_memory_read_at(&p->memory,
+					  avma + (uint64_t)i * STRING * WORD,
+					  string, sizeof(string)) ||
 		    string[1] >= WP_GO_REASON_LEN || (i && !string[1]) ||
-		    !wp_go_memory_get(&p->memory, string[0], p->reasons[i],
-				      string[1]))
+		    !wp_go_memory_read_at(&p->memory, string[0], p->reasons[i],
+					  string[1]))
 			return;
 		p->reasons[i][string[1]] = '\0';
 		p->nreasons = i + 1;

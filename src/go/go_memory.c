@@ -138,8 +138,8 @@ int wp_go_memory_read(struct wp_go_memory *memory, struct wp_process_range *v,
 	return rc;
 }
 
-bool wp_go_memory_get(struct wp_go_memory *memory, uint64_t avma, void *buf,
-		      size_t len)
+bool wp_go_memory_read_at(struct wp_go_memory *memory, uint64_t avma, void *buf,
+			  size_t len)
 {
 	struct wp_process_range range = { .avma = avma,
 					  .buf = buf,

@@ -31,8 +31,8 @@ int wp_go_memory_read(struct wp_go_memory *memory, struct wp_process_range *v,
 		      size_t n, uint64_t gap);
 
 /* Read LEN bytes at AVMA into BUF.  False if they cannot be read. */
-bool wp_go_memory_get(struct wp_go_memory *memory, uint64_t avma, void *buf,
-		      size_t len);
+bool wp_go_memory_read_at(struct wp_go_memory *memory, uint64_t avma, void *buf,
+			  size_t len);
 
 void wp_go_memory_clear(struct wp_go_memory *memory);
 

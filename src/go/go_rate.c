@@ -108,8 +108,8 @@ int wp_go_heap_rate(struct wp_go_program *program, int64_t *ret)
 	/* Other machines' code is not read. */
 	if (code && image->machine == EM_X86_64)
 		svma = find_rate(&program->module, code, len, func.start_svma);
-	if (!svma || !wp_go_memory_get(&program->memory, svma + program->bias,
-				       ret, WORD))
+	if (!svma || !wp_go_memory_read_at(&program->memory,
+					   svma + program->bias, ret, WORD))
 		return -ENOENT;
 	return 0;
 }

@@ -76,8 +76,8 @@ static uint32_t read_text(struct labels *labels, const uint8_t *header)
 
 	if (len > TEXT_MAX)
 		len = TEXT_MAX;
-	if (!wp_go_memory_get(&labels->program->memory, wp_go_u64(header, 0),
-			      text, len))
+	if (!wp_go_memory_read_at(&labels->program->memory,
+				  wp_go_u64(header, 0), text, len))
 		len = 0;
 	text[len] = '\0';
 	return intern(labels->strings, text);
@@ -111,10 +111,11 @@ static int read_list(struct labels *labels, uint64_t avma)
 	uint8_t pair[PAIR];
 	int rc = 0;
 
-	if (!wp_go_memory_get(memory, avma, slice, sizeof(slice)))
+	if (!wp_go_memory_read_at(memory, avma, slice, sizeof(slice)))
 		return 0;
 	for (uint64_t i = 0; !rc && i < slice[1] && i < LABELS_MAX; i++) {
-		if (!wp_go_memory_get(memory, slice[0] + i * PAIR, pair, PAIR))
+		if (!wp_go_memory_read_at(memory, slice[0] + i * PAIR, pair,
+					  PAIR))
 			break;
 		rc = add_pair(labels, pair, pair + 2 * WORD);
 	}
@@ -127,8 +128,8 @@ static int read_bucket(struct labels *labels, uint64_t avma)
 	int rc = 0;
 
 	for (int chain = 0; !rc && avma && chain < CHAIN_MAX; chain++) {
-		if (!wp_go_memory_get(&labels->program->memory, avma, bucket,
-				      BUCKET))
+		if (!wp_go_memory_read_at(&labels->program->memory, avma,
+					  bucket, BUCKET))
 			break;
 		for (size_t i = 0; !rc && i < ENTRIES; i++)
 			if (bucket[i] >= USED_MIN)
@@ -146,8 +147,8 @@ static int read_map(struct labels *labels, uint64_t avma)
 	uint8_t map[MAP];
 	int rc = 0;
 
-	if (!wp_go_memory_get(memory, avma, &map_avma, WORD) || !map_avma ||
-	    !wp_go_memory_get(memory, map_avma, map, MAP) ||
+	if (!wp_go_memory_read_at(memory, avma, &map_avma, WORD) || !map_avma ||
+	    !wp_go_memory_read_at(memory, map_avma, map, MAP) ||
 	    map[MAP_B] > MAP_B_MAX)
 		return 0;
 	buckets_avma = wp_go_u64(map, MAP_BUCKETS);

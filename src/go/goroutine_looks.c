@@ -165,8 +165,8 @@ int wp_goroutine_looks_update(struct wp_goroutine_looks *looks, uint32_t *ret_n,
 	uint64_t slice[2], n;
 	int rc = 0;
 
-	if (!wp_go_memory_get(memory, looks->program->allgs_avma, slice,
-			      sizeof(slice)))
+	if (!wp_go_memory_read_at(memory, looks->program->allgs_avma, slice,
+				  sizeof(slice)))
 		return -ESRCH;
 	n = slice[1] > from ? slice[1] : from;
 	if (n > from)
@@ -175,8 +175,8 @@ int wp_goroutine_looks_update(struct wp_goroutine_looks *looks, uint32_t *ret_n,
 		return -ENOMEM;
 	/* Old arrays stay as they are when the list grows. */
 	if (more &&
-	    wp_go_memory_get(memory, slice[0] + (uint64_t)from * WORD,
-			     looks->avmas + from, (size_t)more * WORD)) {
+	    wp_go_memory_read_at(memory, slice[0] + (uint64_t)from * WORD,
+				 looks->avmas + from, (size_t)more * WORD)) {
 		looks->n += more;
 		rc = add_places(looks, from);
 	}
@@ -308,9 +308,9 @@ int32_t wp_goroutine_looks_tid(struct wp_goroutine_looks *looks,
 	uint64_t tid;
 
 	if (!m_avma ||
-	    !wp_go_memory_get(&looks->program->memory,
-			      m_avma + looks->program->layout->m_procid, &tid,
-			      WORD) ||
+	    !wp_go_memory_read_at(&looks->program->memory,
+				  m_avma + looks->program->layout->m_procid,
+				  &tid, WORD) ||
 	    tid > INT32_MAX)
 		return 0;
 	return (int32_t)tid;
@@ -321,8 +321,8 @@ static bool read_g(struct wp_goroutine_looks *looks, uint64_t avma,
 		   uint8_t *bytes)
 {
 	return wp_go_is_pointer(avma) &&
-	       wp_go_memory_get(&looks->program->memory, avma, bytes,
-				wp_go_g_len(looks->program->layout)) &&
+	       wp_go_memory_read_at(&looks->program->memory, avma, bytes,
+				    wp_go_g_len(looks->program->layout)) &&
 	       wp_go_u64(bytes, WP_GO_G_SELF) == avma;
 }
 
@@ -339,9 +339,9 @@ bool wp_goroutine_looks_at(struct wp_goroutine_looks *looks, uint64_t g_avma,
 		return false;
 	*ret_is_threads = !wp_go_u64(bytes, l->g_goid);
 	if (*ret_is_threads &&
-	    (!wp_go_memory_get(&looks->program->memory,
-			       wp_go_u64(bytes, WP_GO_G_M) + l->m_curg,
-			       &curg_avma, WORD) ||
+	    (!wp_go_memory_read_at(&looks->program->memory,
+				   wp_go_u64(bytes, WP_GO_G_M) + l->m_curg,
+				   &curg_avma, WORD) ||
 	     !read_g(looks, curg_avma, bytes)))
 		return false;
 	*ret_id = wp_go_u64(bytes, l->g_goid);

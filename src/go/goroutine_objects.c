@@ -53,7 +53,7 @@ static bool read_sudog(struct wp_go_program *p, const struct wp_goroutine *g,
 		       uint64_t avma, uint8_t *sudog)
 {
 	return wp_go_is_pointer(avma) &&
-	       wp_go_memory_get(&p->memory, avma, sudog, SUDOG) &&
+	       wp_go_memory_read_at(&p->memory, avma, sudog, SUDOG) &&
 	       wp_go_u64(sudog, 0) == g->avma;
 }
 
@@ -63,7 +63,7 @@ static bool read_channel(struct wp_go_program *p, uint64_t avma,
 	uint8_t c[CHANNEL];
 
 	if (!wp_go_is_pointer(avma) ||
-	    !wp_go_memory_get(&p->memory, avma, c, CHANNEL))
+	    !wp_go_memory_read_at(&p->memory, avma, c, CHANNEL))
 		return false;
 	*ret = (struct wp_go_object){
 		.kind = WP_GO_OBJECT_CHANNEL,
@@ -101,9 +101,9 @@ static struct wp_go_object read_semaphore(struct wp_go_program *p,
 	struct wp_go_object object = { .kind = WP_GO_OBJECT_SEMAPHORE,
 				       .avma = avma };
 
-	object.has_words = wp_go_memory_get(&p->memory,
-					    avma - WP_GO_OBJECT_BEFORE,
-					    object.words, sizeof(object.words));
+	object.has_words = wp_go_memory_read_at(
+		&p->memory, avma - WP_GO_OBJECT_BEFORE, object.words,
+		sizeof(object.words));
 	return object;
 }
 
@@ -176,7 +176,8 @@ static bool is_there(struct wp_go_program *p, const struct wp_goroutine *g)
 	const struct wp_go_layout *l = p->layout;
 	uint8_t bytes[WP_GO_G_MAX];
 
-	return wp_go_memory_get(&p->memory, g->avma, bytes, wp_go_g_len(l)) &&
+	return wp_go_memory_read_at(&p->memory, g->avma, bytes,
+				    wp_go_g_len(l)) &&
 	       is_waiting(wp_go_status(l, bytes)) &&
 	       wp_go_u64(bytes, l->g_goid) == g->id &&
 	       bytes[l->g_tracking_seq] == g->seq;
@@ -247,7 +248,7 @@ static struct wp_goroutine *find_at(struct wp_goroutines *all,
 
 /* Note who waits for POLLED, whose struct pollDesc names its descriptor. */
 static int read_polled(struct wp_go_program *p,
-		       const struct wp_go_polled *polled,
+		       const struct wp_epoll_watch *polled,
 		       struct wp_goroutines *all, const uint32_t *order)
 {
 	const struct wp_go_layout *l = p->layout;
@@ -257,7 +258,7 @@ static int read_polled(struct wp_go_program *p,
 	int rc = 0;
 
 	if (!wp_go_is_pointer(avma) ||
-	    !wp_go_memory_get(&p->memory, avma, bytes, POLL_MAX) ||
+	    !wp_go_memory_read_at(&p->memory, avma, bytes, POLL_MAX) ||
 	    wp_go_u64(bytes, POLL_FD) != (uint64_t)polled->fd)
 		return 0;
 	for (int writes = 0; !rc && writes < 2; writes++) {
@@ -275,7 +276,7 @@ static int read_polled(struct wp_go_program *p,
 }
 
 int wp_goroutine_objects_poll(struct wp_go_program *program,
-			      const struct wp_go_polled *polled, size_t n,
+			      const struct wp_epoll_watch *polled, size_t n,
 			      struct wp_goroutines *goroutines)
 {
 	uint32_t *order = calloc((size_t)goroutines->len + 1, sizeof(*order));

@@ -197,9 +197,9 @@ static int32_t read_tid(struct wp_goroutine_reader *reader, uint64_t m_avma)
 	uint64_t tid;
 
 	if (!m_avma ||
-	    !wp_go_memory_get(&reader->program->memory,
-			      m_avma + reader->program->layout->m_procid, &tid,
-			      WORD) ||
+	    !wp_go_memory_read_at(&reader->program->memory,
+				  m_avma + reader->program->layout->m_procid,
+				  &tid, WORD) ||
 	    tid > INT32_MAX)
 		return 0;
 	return (int32_t)tid;
@@ -451,8 +451,8 @@ static int read_list(struct wp_go_program *program,
 	*ret_avmas = NULL;
 	*ret_n = 0;
 	*ret_taken = 0;
-	if (!wp_go_memory_get(&program->memory, program->allgs_avma, slice,
-			      sizeof(slice)))
+	if (!wp_go_memory_read_at(&program->memory, program->allgs_avma, slice,
+				  sizeof(slice)))
 		return -ESRCH;
 	n = slice[1] < WP_GOROUTINES_MAX ? slice[1] : WP_GOROUTINES_MAX;
 	while (n && !wp_budget_take(WP_BUDGET_GO, n * WORD))
@@ -463,8 +463,8 @@ static int read_list(struct wp_go_program *program,
 	if (!avmas)
 		return -ENOMEM;
 	/* Old arrays stay as they are when the list grows. */
-	if (!wp_go_memory_get(&program->memory, slice[0], avmas,
-			      (size_t)n * WORD)) {
+	if (!wp_go_memory_read_at(&program->memory, slice[0], avmas,
+				  (size_t)n * WORD)) {
 		goroutines->nunread += n;
 		n = 0;
 	}

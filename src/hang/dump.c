@@ -86,6 +86,14 @@ const char *wp_dump_str(const struct wp_dump *dump, uint32_t id)
 	return wp_intern_str(&dump->strings, id);
 }
 
+bool wp_dump_is_lock(const struct wp_dump *dump,
+		     const struct wp_dump_wait *wait)
+{
+	const char *kind = wp_dump_str(dump, wait->kind);
+
+	return !strcmp(kind, "sync.Mutex") || !strcmp(kind, "sync.RWMutex");
+}
+
 uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid)
 {
 	for (uint32_t i = 0; i < dump->nprocesses; i++)

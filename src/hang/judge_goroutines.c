@@ -219,13 +219,6 @@ enum wp_verdict wp_judge_goroutines(struct wp_judge *j, uint32_t p, char *why,
 	return WP_VERDICT_NO_PROGRESS;
 }
 
-static bool is_lock(const struct wp_dump *dump, const struct wp_dump_wait *wait)
-{
-	const char *kind = wp_dump_str(dump, wait->kind);
-
-	return !strcmp(kind, "sync.Mutex") || !strcmp(kind, "sync.RWMutex");
-}
-
 /* For qsort_r(3): indices of waits by address. */
 static int by_address(const void *a, const void *b, void *dump)
 {
@@ -282,7 +275,8 @@ void wp_judge_say_lock(const struct wp_dump *dump, uint32_t p, char *text,
 	text[0] = '\0';
 	/* Without memory nothing is said. */
 	for (uint32_t i = 0; order && i < proc->ngoroutines; i++)
-		if (v[i].nwaits && is_lock(dump, &dump->waits[v[i].first_wait]))
+		if (v[i].nwaits &&
+		    wp_dump_is_lock(dump, &dump->waits[v[i].first_wait]))
 			order[n++] = v[i].first_wait;
 	if (n > 1) {
 		qsort_r(order, n, sizeof(*order), by_address, (void *)dump);

@@ -98,7 +98,7 @@ void wp_call_nodes_clear(struct wp_call_nodes *nodes)
 void wp_call_nodes_view(const struct wp_call_nodes *nodes, uint32_t i,
 			struct wp_view *view)
 {
-	wp_view_get(nodes->profile, nodes->frames[i].loc,
+	wp_view_set(nodes->profile, nodes->frames[i].loc,
 		    nodes->frames[i].level, view);
 	view->line = nodes->frames[i].line;
 }

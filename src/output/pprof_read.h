@@ -103,8 +103,6 @@ struct wp_pprof_type wp_pprof_read_type(struct wp_pprof *p, struct wp_reader r);
 /* PERIOD of TYPE in nanoseconds; 0: it is none of time between samples. */
 int64_t wp_pprof_period(struct wp_pprof *p, int64_t period,
 			const struct wp_pprof_type *type);
-/* Nanoseconds in a UNIT of time; 0: it is none. */
-uint64_t wp_pprof_scale(const char *unit);
 /* The kind that a comment of ours NAMEs, if its samples are read as such; else WALL. */
 enum wp_profile_kind wp_pprof_kind(const char *name);
 /* Decide what each value is stored as, SHOWN being the one that is shown. */

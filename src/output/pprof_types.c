@@ -5,7 +5,8 @@
 #include "pprof_fields.h"
 #include "pprof_read.h"
 
-uint64_t wp_pprof_scale(const char *unit)
+/* Nanoseconds in a UNIT of time; 0: it is none. */
+static uint64_t scale_of(const char *unit)
 {
 	return !strcmp(unit, "seconds")	     ? 1000000000 :
 	       !strcmp(unit, "milliseconds") ? 1000000 :
@@ -33,7 +34,7 @@ int64_t wp_pprof_period(struct wp_pprof *p, int64_t period,
 			const struct wp_pprof_type *type)
 {
 	const char *name = wp_pprof_text(p, type->type);
-	uint64_t scale = wp_pprof_scale(wp_pprof_text(p, type->unit));
+	uint64_t scale = scale_of(wp_pprof_text(p, type->unit));
 
 	if ((strcmp(name, "wall") && strcmp(name, "cpu")) || !scale ||
 	    period < 0 || (uint64_t)period > INT64_MAX / scale)
@@ -79,8 +80,7 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 				"cpu_samples")));
 
 	for (unsigned int i = 0; i < p->ntypes; i++) {
-		uint64_t scale = wp_pprof_scale(
-			wp_pprof_text(p, p->types[i].unit));
+		uint64_t scale = scale_of(wp_pprof_text(p, p->types[i].unit));
 
 		p->types[i].scale = scale ? scale : 1;
 		for (size_t k = 0; is_own && k < sizeof(own) / sizeof(*own);
@@ -100,7 +100,7 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 		return;
 	p->types[shown].column = WP_PPROF_WALL;
 	meta->value_type = p->types[shown].type;
-	meta->value_unit = wp_pprof_scale(unit) > 1 ?
+	meta->value_unit = scale_of(unit) > 1 ?
 				   wp_intern_add_str(&p->profile->strings,
 						     "nanoseconds") :
 				   p->types[shown].unit;

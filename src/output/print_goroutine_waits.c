@@ -130,13 +130,6 @@ int wp_print_goroutine_waits(struct wp_print *t,
 	return 0;
 }
 
-static bool is_lock(const struct wp_dump *dump, const struct wp_dump_wait *wait)
-{
-	const char *kind = wp_dump_str(dump, wait->kind);
-
-	return !strcmp(kind, "sync.Mutex") || !strcmp(kind, "sync.RWMutex");
-}
-
 int wp_print_goroutine_locks(struct wp_print *t,
 			     const struct wp_dump_process *process)
 {
@@ -151,7 +144,7 @@ int wp_print_goroutine_locks(struct wp_print *t,
 	/* A lock is no case of a select. */
 	for (uint32_t i = 0; i < process->ngoroutines; i++)
 		if (v[i].nwaits &&
-		    is_lock(t->dump, &t->dump->waits[v[i].first_wait]))
+		    wp_dump_is_lock(t->dump, &t->dump->waits[v[i].first_wait]))
 			all[n++] = (struct same_wait){
 				&t->dump->waits[v[i].first_wait], 1
 			};

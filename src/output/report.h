@@ -83,9 +83,8 @@ void wp_report_wait(struct wp_report *r, uint64_t reason);
 
 /* A table of at most LIMIT rows, if not --full, ends after SHOWN rows. */
 bool wp_report_hides(const struct wp_report *r, uint32_t shown, uint32_t limit);
-/* Write a row: NS, its share of all time, and r->name indented by INDENT. */
-void wp_report_row(struct wp_report *r, uint64_t ns, unsigned int indent);
-/* The same with the standard error of row ROW of ERRORS. */
+/* Write a row: NS, its share of all time with the standard error of row ROW of ERRORS,
+ * and r->name. */
 void wp_report_row_error(struct wp_report *r, uint64_t ns,
 			 const struct wp_errors *errors, uint32_t row);
 /* Write how many rows, from FIRST on, are not shown. */

@@ -54,7 +54,7 @@ void wp_sites_view(const struct wp_profile *profile,
 
 	wp_view_walk(profile, key->stack, false, find_own_frame, &site);
 	if (!site.found)
-		wp_view_get(profile, profile->loc_pool[stack->loc_first], 0,
+		wp_view_set(profile, profile->loc_pool[stack->loc_first], 0,
 			    &site.view);
 	*view = site.view;
 }
@@ -90,7 +90,7 @@ static void put_site(struct wp_report *r, const struct wp_pair *row,
 	wp_report_wait(r, row->b);
 	len = wp_utf8_length(r->name.data, r->name.len);
 	wp_buf_fill(&r->name, ' ', len < column ? column - len : 1);
-	wp_view_get(r->profile, row->loc, row->level, &view);
+	wp_view_set(r->profile, row->loc, row->level, &view);
 	wp_report_name(r, &view);
 	wp_report_row_error(r, row->self, errors, row->mark);
 }
@@ -105,7 +105,7 @@ static void view_place(const struct wp_profile *profile,
 	if (key->state == WP_STATE_WAITING)
 		wp_sites_view(profile, key, view);
 	else
-		wp_view_get(profile, profile->loc_pool[stack->loc_first], 0,
+		wp_view_set(profile, profile->loc_pool[stack->loc_first], 0,
 			    view);
 }
 
@@ -161,7 +161,7 @@ int wp_report_most(const struct wp_profile *profile, enum wp_profile_kind kind,
 		}
 		wp_buf_str(&r.name,
 			   kind == WP_PROFILE_WAKE ? " ended by " : " at ");
-		wp_view_get(profile, rows.v[0].loc, rows.v[0].level, &view);
+		wp_view_set(profile, rows.v[0].loc, rows.v[0].level, &view);
 		/* The row is for all lines of the function. */
 		view.line = 0;
 		wp_report_name(&r, &view);

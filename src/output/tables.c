@@ -20,7 +20,8 @@ bool wp_report_hides(const struct wp_report *r, uint32_t shown, uint32_t limit)
 	return !r->options->full && shown >= limit;
 }
 
-void wp_report_row(struct wp_report *r, uint64_t ns, unsigned int indent)
+/* Write a row: NS, its share of all time, and r->name indented by INDENT. */
+static void put_row(struct wp_report *r, uint64_t ns, unsigned int indent)
 {
 	char time[WP_CELL], share[WP_CELL];
 
@@ -52,7 +53,7 @@ void wp_report_rest(struct wp_report *r, const struct wp_pairs *rows,
 	for (uint32_t i = first; i < rows->len; i++)
 		ns += rows->v[i].self;
 	wp_buf_printf(&r->name, "... %" PRIu32 " more", rows->len - first);
-	wp_report_row(r, ns, indent);
+	put_row(r, ns, indent);
 }
 
 struct wp_pair *wp_report_add(struct wp_report *r, struct wp_pairs *rows,
@@ -98,7 +99,7 @@ static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 		wp_escape_terminal(
 			&r->name,
 			wp_profile_str(r->profile, (uint32_t)rows.v[shown].a));
-		wp_report_row(r, rows.v[shown].self, 4);
+		put_row(r, rows.v[shown].self, 4);
 	}
 	wp_report_rest(r, &rows, shown, 4);
 	wp_pairs_clear(&rows);
@@ -121,7 +122,7 @@ static void put_reasons(struct wp_report *r, uint64_t state)
 	for (uint32_t i = 0; i < rows.len; i++) {
 		wp_report_paint(r, (enum wp_state)state, rows.v[i].a);
 		wp_report_wait(r, rows.v[i].a);
-		wp_report_row(r, rows.v[i].self, 2);
+		put_row(r, rows.v[i].self, 2);
 		put_objects(r, state, rows.v[i].a);
 	}
 	wp_pairs_clear(&rows);
@@ -147,7 +148,7 @@ void wp_report_states(struct wp_report *r)
 		wp_buf_str(&r->name, wp_types_state_name((enum wp_state)state));
 		if (state == WP_STATE_RUNNABLE)
 			wp_buf_str(&r->name, " (waits for a CPU)");
-		wp_report_row(r, ns[state], 0);
+		put_row(r, ns[state], 0);
 		put_reasons(r, state);
 	}
 }
@@ -205,7 +206,7 @@ static void put_function(struct wp_report *r, const struct wp_pair *row,
 	else
 		wp_buf_printf(&r->out, "  %s  %s  %s  %s  ", time, self, cpu,
 			      total);
-	wp_view_get(r->profile, row->loc, row->level, &view);
+	wp_view_set(r->profile, row->loc, row->level, &view);
 	/* The row is for all lines of the function. */
 	view.line = 0;
 	view.guessed = view.inlined = false;

@@ -167,7 +167,7 @@ static void put_places(struct wp_report *r, const struct wp_top *top,
 			wp_report_wait(r, row->b);
 			wp_buf_str(&r->name, "  ");
 		}
-		wp_view_get(r->profile, row->loc, row->level, &view);
+		wp_view_set(r->profile, row->loc, row->level, &view);
 		wp_report_name(r, &view);
 		wp_report_end(r, 9);
 	}
@@ -194,7 +194,7 @@ int wp_top_write_places(const struct wp_top *top,
 		if (waiting)
 			wp_sites_view(profile, &s->key, &view);
 		else
-			wp_view_get(
+			wp_view_set(
 				profile,
 				profile->loc_pool[profile->stacks[s->key.stack]
 							  .loc_first],

@@ -144,7 +144,7 @@ static void put_node(struct printer *p, uint32_t node, bool chained)
 		wp_buf_printf(&r->out, "  %s  %s  ", share, time);
 	used = put_guides(p, p->tree.nodes[n->parent].indent,
 			  branch ? "+ " : "");
-	wp_view_get(r->profile, n->loc, n->level, &view);
+	wp_view_set(r->profile, n->loc, n->level, &view);
 	view.line = n->line;
 	view.guessed = n->guessed;
 	wp_report_name(r, &view);

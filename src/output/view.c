@@ -12,7 +12,8 @@
 #define KERNEL_BIT (UINT64_C(1) << 32)
 #define ADDRESS_BIT (UINT64_C(1) << 33)
 
-uint32_t wp_view_levels(const struct wp_profile *profile, uint32_t loc)
+/* How many levels location LOC has; at least 1. */
+static uint32_t count_levels(const struct wp_profile *profile, uint32_t loc)
 {
 	uint32_t n = profile->locations[loc].nlines;
 
@@ -34,7 +35,7 @@ static void set_function(const struct wp_profile *profile,
 		view->function = "[no name]";
 }
 
-void wp_view_get(const struct wp_profile *profile, uint32_t loc, uint32_t level,
+void wp_view_set(const struct wp_profile *profile, uint32_t loc, uint32_t level,
 		 struct wp_view *view)
 {
 	const struct wp_profile_location *l = &profile->locations[loc];
@@ -66,11 +67,11 @@ static bool walk_location(const struct wp_profile *profile, uint32_t loc,
 			  bool (*each)(void *ctx, const struct wp_view *view),
 			  void *ctx)
 {
-	uint32_t n = wp_view_levels(profile, loc);
+	uint32_t n = count_levels(profile, loc);
 	struct wp_view view;
 
 	for (uint32_t i = 0; i < n; i++) {
-		wp_view_get(profile, loc, root_first ? n - 1 - i : i, &view);
+		wp_view_set(profile, loc, root_first ? n - 1 - i : i, &view);
 		if (!each(ctx, &view))
 			return false;
 	}

@@ -34,10 +34,8 @@ static inline const char *wp_view_name(const struct wp_view *view)
 	return view->function ? view->function : view->address;
 }
 
-/* How many levels location LOC has, inlined ones first; at least 1. */
-uint32_t wp_view_levels(const struct wp_profile *profile, uint32_t loc);
-/* Set VIEW to level LEVEL of location LOC. */
-void wp_view_get(const struct wp_profile *profile, uint32_t loc, uint32_t level,
+/* Set VIEW to level LEVEL of location LOC: inlined functions come first. */
+void wp_view_set(const struct wp_profile *profile, uint32_t loc, uint32_t level,
 		 struct wp_view *view);
 
 /* Call EACH for the frames of STACK, from its root to its leaf if ROOT_FIRST, else

@@ -21,7 +21,7 @@ static uint64_t waker_of(const struct wp_profile *profile,
 	uint32_t loc = profile->loc_pool[stack->loc_first];
 	struct wp_view view;
 
-	wp_view_get(profile, loc, 0, &view);
+	wp_view_set(profile, loc, 0, &view);
 	return view.text && stack->depth == 1 ? IS_TEXT | loc : key->thread;
 }
 
@@ -31,7 +31,7 @@ static void put_waker(struct wp_report *r, uint64_t waker)
 	struct wp_view view;
 
 	if (waker & IS_TEXT) {
-		wp_view_get(p, (uint32_t)waker, 0, &view);
+		wp_view_set(p, (uint32_t)waker, 0, &view);
 		wp_report_name(r, &view);
 		return;
 	}

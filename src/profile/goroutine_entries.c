@@ -112,9 +112,9 @@ uint32_t wp_goroutine_entries_find(const struct wp_goroutine_entries *entries,
 	return at == WP_INDEX_NONE ? UINT32_MAX : entries->v[at];
 }
 
-uint32_t wp_goroutine_entries_get(struct wp_goroutine_entries *entries,
-				  struct wp_profile *profile,
-				  const struct wp_goroutine_entry *what)
+uint32_t wp_goroutine_entries_find_or_add(struct wp_goroutine_entries *entries,
+					  struct wp_profile *profile,
+					  const struct wp_goroutine_entry *what)
 {
 	uint32_t at = wp_goroutine_entries_find(entries, profile, what);
 	struct wp_goroutine_entry others = {
@@ -132,9 +132,9 @@ uint32_t wp_goroutine_entries_get(struct wp_goroutine_entries *entries,
 	others.goroutine = WP_GOROUTINES_OTHER;
 	others.name = wp_intern_add_str(&profile->strings,
 					"goroutines with other labels");
-	return others.name == UINT32_MAX ?
-		       UINT32_MAX :
-		       wp_goroutine_entries_get(entries, profile, &others);
+	return others.name == UINT32_MAX ? UINT32_MAX :
+					   wp_goroutine_entries_find_or_add(
+						   entries, profile, &others);
 }
 
 void wp_goroutine_entries_count(struct wp_profile *profile, uint32_t entry)

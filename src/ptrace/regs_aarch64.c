@@ -259,13 +259,13 @@ static bool pass_call(pid_t tid, struct user_regs_struct *r,
 {
 	if (!restart->is_made) {
 		restart->is_made = true;
-		restart->by_block = restart->nr != SYS_restart_syscall &&
-				    r->regs[REG_NR] == SYS_restart_syscall;
+		restart->by_restart = restart->nr != SYS_restart_syscall &&
+				      r->regs[REG_NR] == SYS_restart_syscall;
 		r->regs[REG_NR] = (uint64_t)restart->nr;
 		return !set_regs(tid, r) && !set_call(tid, (int)restart->nr);
 	}
 	/* A handler with SA_RESTART ends calls of the first two kinds. */
-	r->regs[0] = restart->ended || restart->by_block ?
+	r->regs[0] = restart->ended || restart->by_restart ?
 			     (uint64_t)-ERESTARTNOHAND_ :
 			     (uint64_t)-ERESTARTSYS_;
 	(void)!set_regs(tid, r);

@@ -260,7 +260,7 @@ static int add_record(struct wp_block_waits *b,
 	target = find_switched(b, record);
 	if (!target)
 		return 0;
-	t = wp_threads_get(target, record->tid);
+	t = wp_threads_find_or_add(target, record->tid);
 	if (!t)
 		return -ENOMEM;
 	if (!t->watched)

@@ -52,8 +52,8 @@ struct wp_bpf_scan {
 	struct wp_switch_notes notes;
 };
 
-/* Load the programs of a scan if NTHREADS are worth it and the options do not forbid it:
- * before the first tick, which would be over by then. */
+/* Before the first tick: load the programs of a scan if NTHREADS are worth it and the
+ * options allow it.  That takes longer than a tick. */
 void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads);
 
 /* Scan all threads of all targets, if that is wanted: at the begin of a tick. */

@@ -29,8 +29,8 @@ static int add_syscall_names(struct wp_profile *profile)
 	return 0;
 }
 
-struct wp_common *wp_common_get(struct wp_sampler *loop,
-				struct wp_profile *profile)
+struct wp_common *wp_common_find_or_add(struct wp_sampler *loop,
+					struct wp_profile *profile)
 {
 	struct wp_common *common;
 

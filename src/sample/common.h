@@ -20,7 +20,7 @@ struct wp_common {
 	struct wp_modules modules;
 	/* Durations of all stops, and their budget. */
 	struct wp_pauses pauses;
-	/* The first strings of the profile, which are the names of calls. */
+	/* How many strings the profile began with: "" and the names of calls. */
 	uint32_t ncalls;
 	/* Distinct wait objects in the profile's strings. */
 	uint32_t nobjects;
@@ -45,8 +45,8 @@ struct wp_common {
 
 /* What the targets of LOOP with PROFILE share, made if there is none; NULL without
  * memory. */
-struct wp_common *wp_common_get(struct wp_sampler *loop,
-				struct wp_profile *profile);
+struct wp_common *wp_common_find_or_add(struct wp_sampler *loop,
+					struct wp_profile *profile);
 
 /* A target begins at NOW_NS: with the first one, describe the recording. */
 void wp_common_begin(struct wp_common *common, const struct wp_sampler *loop,

@@ -170,7 +170,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 int wp_cpu_samples_take(struct wp_target *target,
 			const struct wp_perf_record *record)
 {
-	struct wp_thread *t = wp_threads_get(target, record->tid);
+	struct wp_thread *t = wp_threads_find_or_add(target, record->tid);
 
 	if (!t)
 		return -ENOMEM;

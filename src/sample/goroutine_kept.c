@@ -205,8 +205,8 @@ static uint32_t own_entry(struct wp_goroutine_times *times, uint64_t id,
 		return UINT32_MAX;
 	what.labels = labels;
 	what.nlabels = timed ? 0 : (uint32_t)n;
-	return wp_goroutine_entries_get(&times->entries, times->target->profile,
-					&what);
+	return wp_goroutine_entries_find_or_add(&times->entries,
+						times->target->profile, &what);
 }
 
 /* The entry of all goroutines with the labels of one, made if new, with WHAT's
@@ -229,7 +229,7 @@ static uint32_t shared_entry(struct wp_goroutine_times *times,
 	what.nlabels = (uint32_t)n;
 	times->cached_look = times->look;
 	times->cached_labels_avma = more->labels_avma;
-	times->cached_entry = wp_goroutine_entries_get(
+	times->cached_entry = wp_goroutine_entries_find_or_add(
 		&times->entries, times->target->profile, &what);
 	return times->cached_entry;
 }
@@ -246,8 +246,8 @@ uint32_t wp_goroutine_kept_entry(struct wp_goroutine_times *times, uint64_t id,
 	uint32_t found = UINT32_MAX;
 
 	if (is_runtime)
-		return wp_goroutine_entries_get(&times->entries, profile,
-						&what);
+		return wp_goroutine_entries_find_or_add(&times->entries,
+							profile, &what);
 	if (times->target->loop->options.note_holders) {
 		what.goroutine = id;
 		found = wp_goroutine_entries_find(&times->entries, profile,
@@ -265,8 +265,8 @@ static uint32_t part_entry(struct wp_goroutine_times *times,
 {
 	const struct wp_goroutine_entry what = begin_entry(times, part);
 
-	return wp_goroutine_entries_get(&times->entries, times->target->profile,
-					&what);
+	return wp_goroutine_entries_find_or_add(&times->entries,
+						times->target->profile, &what);
 }
 
 uint32_t wp_goroutine_kept_idle(struct wp_goroutine_times *times)

@@ -84,7 +84,6 @@ static int read_polls(struct wp_target *target, struct wp_go_target *go,
 {
 	const struct wp_intern *strings = &target->profile->strings;
 	struct wp_epolls epolls = WP_EPOLLS_INIT;
-	struct wp_go_polled *polled = NULL;
 	bool any = false;
 	int rc = 0;
 
@@ -93,17 +92,9 @@ static int read_polls(struct wp_target *target, struct wp_go_target *go,
 			      "IO wait");
 	if (any)
 		rc = wp_epolls_read(&epolls, target->process->proc_fd);
-	if (!rc && epolls.n) {
-		polled = calloc(epolls.n, sizeof(*polled));
-		rc = polled ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; !rc && i < epolls.n; i++)
-		polled[i] = (struct wp_go_polled){ epolls.v[i].fd,
-						   epolls.v[i].data };
 	if (!rc)
-		rc = wp_goroutine_objects_poll(go->program, polled, epolls.n,
+		rc = wp_goroutine_objects_poll(go->program, epolls.v, epolls.n,
 					       all);
-	free(polled);
 	wp_epolls_clear(&epolls);
 	return rc;
 }

@@ -152,14 +152,6 @@ static int take(struct wp_census *ret, const struct wp_target *target)
 	return rc;
 }
 
-static bool has_malloc(const struct wp_allocators *found)
-{
-	for (size_t i = 0; i < found->len; i++)
-		if (found->v[i].is_probed && found->v[i].call == WP_HEAP_MALLOC)
-			return true;
-	return false;
-}
-
 static bool is_c_library(const char *name)
 {
 	return !strncmp(name, "libc.", 5) || !strncmp(name, "libc-", 5);
@@ -185,7 +177,7 @@ static const char *malloc_file(struct wp_target *target)
 		if (!module->image ||
 		    wp_allocators_find(&found, module->image, !i))
 			continue;
-		has = has_malloc(&found);
+		has = wp_allocators_have_malloc(&found);
 		wp_allocators_clear(&found);
 		if (has)
 			name = wp_base_name(wp_profile_str(

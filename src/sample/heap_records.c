@@ -166,7 +166,7 @@ static int take_record(struct wp_target *target,
 		take_back(target, data.id);
 		return 0;
 	}
-	t = wp_threads_get(target, record->tid);
+	t = wp_threads_find_or_add(target, record->tid);
 	if (!t)
 		return -ENOMEM;
 	return t->watched ? add_sample(target, t, record, &data) : 0;

@@ -298,14 +298,6 @@ static bool is_trampoline(const struct wp_target *target,
 		       "[uprobes]");
 }
 
-static bool has_malloc(const struct wp_allocators *found)
-{
-	for (size_t i = 0; i < found->len; i++)
-		if (found->v[i].is_probed && found->v[i].call == WP_HEAP_MALLOC)
-			return true;
-	return false;
-}
-
 /* Search MODULE, number I of TARGET's. */
 static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 			 struct wp_heap_probe *probe, size_t i,
@@ -342,9 +334,9 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 			&(struct wp_heap_mapping){
 				.id = module->mapping,
 				.image = module->image,
-				.is_allocator = has_malloc(&found) &&
-						!is_program(target,
-							    module->image),
+				.is_allocator =
+					wp_allocators_have_malloc(&found) &&
+					!is_program(target, module->image),
 				.is_there = true });
 	wp_allocators_clear(&found);
 	return rc;

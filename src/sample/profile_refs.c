@@ -117,7 +117,7 @@ size_t wp_sampler_count_idle_files(const struct wp_sampler *loop)
 int wp_sampler_renumber(struct wp_sampler *loop, struct wp_profile *profile,
 			struct wp_renumber *r)
 {
-	struct wp_common *common = wp_common_get(loop, profile);
+	struct wp_common *common = wp_common_find_or_add(loop, profile);
 	uint32_t nobjects;
 	int rc;
 

@@ -42,7 +42,7 @@ static int open_events(struct wp_start_events *all)
 				   &options, &all->why);
 }
 
-struct wp_start_events *wp_start_events_get(struct wp_target *target)
+struct wp_start_events *wp_start_events_find_or_add(struct wp_target *target)
 {
 	struct wp_start_events *all = target->common->start_events;
 

@@ -27,7 +27,7 @@ const struct wp_process *
 wp_start_events_process(const struct wp_start_events *events);
 
 /* Those of TARGET's common, opened with its first target; NULL without memory. */
-struct wp_start_events *wp_start_events_get(struct wp_target *target);
+struct wp_start_events *wp_start_events_find_or_add(struct wp_target *target);
 
 /* Say in COMMON's profile where its thread starts are from. */
 void wp_start_events_describe(struct wp_common *common);

@@ -25,7 +25,7 @@ struct wp_stop_request {
 	bool pending;
 	/* The tick that it belongs to. */
 	uint64_t tick_ns;
-	/* The region that the look stands for which asked for it. */
+	/* Length, in ns, of the region of the look that asked for it; 0: none. */
 	uint64_t weight_ns;
 	/* schedstat's slices of the thread at its sample; when it was
 	 * interrupted; of a thread that slept when it was stopped, in that

@@ -87,7 +87,7 @@ int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 	target->held = held;
 	target->space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 	wp_fdinfo_init(&target->fdinfo, process->proc_fd);
-	target->common = wp_common_get(loop, profile);
+	target->common = wp_common_find_or_add(loop, profile);
 	if (!target->common)
 		goto out;
 	target->index = add_process(target);

@@ -56,13 +56,20 @@ size_t wp_sampler_count_threads(const struct wp_sampler *loop)
 	return n;
 }
 
-size_t wp_sampler_count_targets(const struct wp_sampler *loop)
+void wp_sampler_describe(struct wp_profile *profile,
+			 const struct wp_process *process,
+			 enum wp_stop_mode stop)
 {
-	size_t n = 0;
+	struct wp_profile_meta *meta = &profile->meta;
+	struct wp_intern *strings = &profile->strings;
+	char text[4096];
 
-	for (size_t i = 0; i < loop->ntargets; i++)
-		n += !loop->targets[i]->gone;
-	return n;
+	meta->pid = process->pid;
+	wp_process_command_line(process, text, sizeof(text));
+	meta->command_line = wp_intern_add_str(strings, text);
+	wp_process_exe(process, text, sizeof(text));
+	meta->exe = wp_intern_add_str(strings, text);
+	meta->stop_mode = wp_intern_add_str(strings, wp_stop_mode_name(stop));
 }
 
 void wp_sampler_forget(struct wp_sampler *loop,

@@ -70,7 +70,7 @@ int wp_thread_starts_open(struct wp_target *target)
 	if (!b)
 		return -ENOMEM;
 	target->thread_starts = b;
-	b->all = wp_start_events_get(target);
+	b->all = wp_start_events_find_or_add(target);
 	if (!b->all)
 		return -ENOMEM;
 	b->lost = wp_perf_source_lost(&b->all->events);
@@ -132,7 +132,7 @@ static int count_start(struct wp_target *target, struct thread_start *start,
 static int count_without_stack(struct wp_target *target,
 			       struct thread_start *start)
 {
-	struct wp_thread *t = wp_threads_get(target, start->creator);
+	struct wp_thread *t = wp_threads_find_or_add(target, start->creator);
 
 	if (!t)
 		return -ENOMEM;
@@ -220,7 +220,7 @@ static int add_stack(struct wp_target *target,
 
 	if (!start || !wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
-	t = wp_threads_get(target, record->tid);
+	t = wp_threads_find_or_add(target, record->tid);
 	if (!t)
 		return -ENOMEM;
 	if (!t->watched)

@@ -410,7 +410,7 @@ struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid)
 	return target->threads[i];
 }
 
-struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid)
+struct wp_thread *wp_threads_find_or_add(struct wp_target *target, pid_t tid)
 {
 	struct wp_thread *t = wp_threads_find(target, tid);
 	size_t i = wp_threads_place(target, tid);

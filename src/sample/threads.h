@@ -33,7 +33,7 @@ size_t wp_threads_place(const struct wp_target *target, pid_t tid);
 struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid);
 
 /* The same, added if new; NULL without memory. */
-struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid);
+struct wp_thread *wp_threads_find_or_add(struct wp_target *target, pid_t tid);
 
 /* threads[I] has ended: move it to the list of ended threads.  0 or -ENOMEM. */
 WP_MUST_CHECK

@@ -260,8 +260,8 @@ static bool copy_call(struct wp_thread *t, const struct wp_wait_place *place,
 	return wp_thread_files_waits(t);
 }
 
-/* T has not moved: record WALK, or, where it has SLEEPS, ask for a stop: its sleeps,
- * read while it had not moved. */
+/* T has not moved.  SLEEPS is NULL: record WALK; else ask for a stop: *SLEEPS is how often
+ * T had slept by then. */
 static enum wp_sample_result settle(struct wp_thread *t,
 				    const struct wp_wait_place *place,
 				    const struct wp_thread_facts *facts,

@@ -29,8 +29,8 @@ struct wp_wait_place {
 	const struct wp_task_record *record;
 };
 
-/* T, which waits, had schedstat NOW: where its memory is asked for, note this and
- * when its wait began, unless both are known. */
+/* T, which waits, had schedstat NOW.  If its call memory is asked for, set T->look to NOW
+ * and to when its wait began, unless T->look has both. */
 void wp_wait_sample_look(struct wp_thread *t, const struct wp_schedstat *now);
 
 /* Fill *RET from RECORD, T's BPF scan result.  False if RECORD has no registers:

@@ -32,7 +32,7 @@ static int setup(void **state)
 static void start(uint64_t number)
 {
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	fake.target->tick = number;
 	fake_now_ns += TICK;

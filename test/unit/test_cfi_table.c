@@ -163,11 +163,11 @@ static void every_image_has_its_table(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N; i++) {
-		first[i] = wp_cfi_tables_get(&tables, &images[i]);
+		first[i] = wp_cfi_tables_find_or_add(&tables, &images[i]);
 		assert_ptr_equal(first[i]->eh_frame.image, &images[i]);
 	}
 	for (size_t i = 0; i < N; i++)
-		assert_ptr_equal(wp_cfi_tables_get(&tables, &images[i]),
+		assert_ptr_equal(wp_cfi_tables_find_or_add(&tables, &images[i]),
 				 first[i]);
 	wp_cfi_tables_clear(&tables);
 	wp_cfi_tables_clear(&tables);

@@ -36,13 +36,14 @@ static void a_profile_has_one(void **state)
 
 	(void)state;
 	start();
-	assert_ptr_equal(wp_common_get(fake.sampler, &fake.profile), common);
+	assert_ptr_equal(wp_common_find_or_add(fake.sampler, &fake.profile),
+			 common);
 	assert_int_equal(wp_profile_init(&other), 0);
-	second = wp_common_get(fake.sampler, &other);
+	second = wp_common_find_or_add(fake.sampler, &other);
 	assert_non_null(second);
 	assert_ptr_not_equal(second, common);
 	assert_ptr_equal(second->profile, &other);
-	assert_ptr_equal(wp_common_get(fake.sampler, &other), second);
+	assert_ptr_equal(wp_common_find_or_add(fake.sampler, &other), second);
 	assert_int_equal(fake.sampler->ncommons, 2);
 	fake.sampler->ncommons--;
 	wp_common_free(second);

@@ -56,7 +56,7 @@ static int setup(void **state)
 	options = fake_target_options();
 	start_target();
 	for (int i = 0; i < MOST; i++)
-		if (!wp_threads_get(fake.target, FIRST + i))
+		if (!wp_threads_find_or_add(fake.target, FIRST + i))
 			return -1;
 	look_at_all(MOST);
 	return 0;

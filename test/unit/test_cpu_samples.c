@@ -217,7 +217,7 @@ static void stops_of_another_kind_are_not_paid(void **state)
 	put(&record);
 	fake_target_schedstat(&fake, 7, PERIOD, 0, 2);
 	tick();
-	wp_threads_get(fake.target, 7)->aside.len = sizeof(stack.room);
+	wp_threads_find_or_add(fake.target, 7)->aside.len = sizeof(stack.room);
 	for (uint64_t i = 2; i < 9; i++) {
 		fake_target_schedstat(&fake, 7, i * PERIOD, 0, i + 1);
 		tick();

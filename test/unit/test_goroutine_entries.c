@@ -58,23 +58,26 @@ static void labels_tell_entries_apart(void **state)
 	struct wp_goroutine_entry what = { .part = WP_GOROUTINE_OWN };
 	uint32_t none, both, one;
 
-	none = wp_goroutine_entries_get(&f->entries, &f->profile, &what);
+	none = wp_goroutine_entries_find_or_add(&f->entries, &f->profile,
+						&what);
 	assert_string_equal(name(f, none), "goroutines");
 	what.labels = labels;
 	what.nlabels = 2;
-	both = wp_goroutine_entries_get(&f->entries, &f->profile, &what);
+	both = wp_goroutine_entries_find_or_add(&f->entries, &f->profile,
+						&what);
 	assert_string_equal(name(f, both), "kind=a, n=1");
 	what.nlabels = 1;
-	one = wp_goroutine_entries_get(&f->entries, &f->profile, &what);
+	one = wp_goroutine_entries_find_or_add(&f->entries, &f->profile, &what);
 	assert_int_not_equal(none, both);
 	assert_int_not_equal(both, one);
-	assert_int_equal(
-		wp_goroutine_entries_get(&f->entries, &f->profile, &what), one);
+	assert_int_equal(wp_goroutine_entries_find_or_add(&f->entries,
+							  &f->profile, &what),
+			 one);
 	what.part = WP_GOROUTINE_RUNTIME;
 	what.nlabels = 0;
-	assert_int_not_equal(
-		wp_goroutine_entries_get(&f->entries, &f->profile, &what),
-		none);
+	assert_int_not_equal(wp_goroutine_entries_find_or_add(
+				     &f->entries, &f->profile, &what),
+			     none);
 	assert_int_equal(f->profile.nthreads, 4);
 }
 
@@ -83,19 +86,19 @@ static void processes_and_goroutines_do(void **state)
 	struct fixture *f = *state;
 	struct wp_goroutine_entry what = { .part = WP_GOROUTINE_OWN,
 					   .goroutine = 7 };
-	uint32_t seven = wp_goroutine_entries_get(&f->entries, &f->profile,
-						  &what);
+	uint32_t seven = wp_goroutine_entries_find_or_add(&f->entries,
+							  &f->profile, &what);
 
 	assert_int_equal(f->profile.threads[seven].tid, 7);
 	what.goroutine = 8;
-	assert_int_not_equal(
-		wp_goroutine_entries_get(&f->entries, &f->profile, &what),
-		seven);
+	assert_int_not_equal(wp_goroutine_entries_find_or_add(
+				     &f->entries, &f->profile, &what),
+			     seven);
 	what.goroutine = 7;
 	what.process = 1;
-	assert_int_not_equal(
-		wp_goroutine_entries_get(&f->entries, &f->profile, &what),
-		seven);
+	assert_int_not_equal(wp_goroutine_entries_find_or_add(
+				     &f->entries, &f->profile, &what),
+			     seven);
 	assert_int_equal(f->entries.nown, 3);
 }
 
@@ -112,12 +115,13 @@ static void labels_without_end_share_an_entry(void **state)
 	for (int i = 0; i < WP_GOROUTINE_ENTRIES_MAX + 1; i++) {
 		snprintf(text, sizeof(text), "%d", i);
 		one = label(f, "request", text);
-		last = wp_goroutine_entries_get(&f->entries, &f->profile,
-						&what);
+		last = wp_goroutine_entries_find_or_add(&f->entries,
+							&f->profile, &what);
 	}
 	assert_string_equal(name(f, last), "goroutines with other labels");
 	one = label(f, "request", "another");
-	next = wp_goroutine_entries_get(&f->entries, &f->profile, &what);
+	next = wp_goroutine_entries_find_or_add(&f->entries, &f->profile,
+						&what);
 	assert_int_equal(next, last);
 	assert_int_equal(f->profile.threads[next].nlabels, 0);
 	assert_int_equal(f->profile.nthreads, WP_GOROUTINE_ENTRIES_MAX + 1);
@@ -127,8 +131,8 @@ static void an_entry_counts_its_goroutines(void **state)
 {
 	struct fixture *f = *state;
 	struct wp_goroutine_entry what = { .part = WP_GOROUTINE_OWN };
-	uint32_t entry = wp_goroutine_entries_get(&f->entries, &f->profile,
-						  &what);
+	uint32_t entry = wp_goroutine_entries_find_or_add(&f->entries,
+							  &f->profile, &what);
 	const struct wp_sample_key key = { .thread = entry,
 					   .stack = mk_stack(&f->profile,
 							     (uint64_t[]){ 0 },

@@ -53,7 +53,7 @@ static void open_goroutines(void)
 static void begin(void)
 {
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	made_target_show();
 	fake.target->go_is_none = false;
@@ -482,7 +482,7 @@ static long keep_with(long n, int *ret_rc)
 	long left;
 
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	made_target_show();
 	fake.target->go_is_none = false;
 	made_target_update();

@@ -55,7 +55,7 @@ static int setup(void **state)
 static void start(void)
 {
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	made_target_show();
 	fake.target->go_is_none = false;
@@ -413,7 +413,7 @@ static void a_thread_is_found_by_its_number_in_a_container(void **state)
 	fake_target_write(&fake, 79, "status", "NSpid:\t79\t77\n");
 	start();
 	assert_int_equal(times->level, 1);
-	assert_non_null(wp_threads_get(fake.target, 79));
+	assert_non_null(wp_threads_find_or_add(fake.target, 79));
 	assert_ptr_equal(wp_goroutine_kept_thread(times, 77),
 			 wp_threads_find(fake.target, 79));
 	assert_ptr_equal(wp_goroutine_kept_thread(times, 12), t);

@@ -316,7 +316,7 @@ static void one_process_has_no_events_of_all(void **state)
 /* Which child TID waits for, with PID as the argument of wait4(2). */
 static const char *child_of(int32_t pid)
 {
-	struct wp_thread *t = wp_threads_get(fake.target, TID);
+	struct wp_thread *t = wp_threads_find_or_add(fake.target, TID);
 	struct wp_sample_key key = { 0 };
 
 	assert_non_null(t);

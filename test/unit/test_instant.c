@@ -58,7 +58,7 @@ static int end(void **state)
 
 static const struct wp_thread *thread(pid_t tid)
 {
-	return wp_threads_get(fake.target, tid);
+	return wp_threads_find_or_add(fake.target, tid);
 }
 
 static uint32_t holder(pid_t tid)
@@ -223,7 +223,7 @@ static void a_sleeper_is_of_the_moment_without_a_lock(void **state)
  * unless the stop found it elsewhere. */
 static void one_that_is_stopped_for_its_registers_waits_as_sampled(void **state)
 {
-	struct wp_thread *t = wp_threads_get(fake.target, FIRST);
+	struct wp_thread *t = wp_threads_find_or_add(fake.target, FIRST);
 
 	(void)state;
 	t->stop.pending = t->stop.for_registers = true;

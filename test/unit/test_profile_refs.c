@@ -478,7 +478,7 @@ static void targets_of_another_profile_are_left_alone(void **state)
 					       &second.profile, &second.target,
 					       &err),
 			 0);
-	t = wp_threads_get(second.target, 9);
+	t = wp_threads_find_or_add(second.target, 9);
 	assert_non_null(t);
 	/* An index that is one of an unused thread in the first profile. */
 	before = t->index = 0;

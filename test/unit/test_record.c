@@ -30,7 +30,7 @@ static int setup(void **state)
 	fake_target_add_thread(&fake, TID, "worker");
 	options = fake_target_options();
 	assert_int_equal(fake_target_start(&fake, &options), 0);
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	stack = wp_profile_add_stack(&fake.profile, &empty, 0);
 	empty.end = WP_END_NO_INFO;
 	other = wp_profile_add_stack(&fake.profile, &empty, 0);

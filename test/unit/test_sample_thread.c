@@ -32,7 +32,7 @@ static struct wp_thread *start(void)
 	struct wp_thread *t;
 
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	fake_now_ns += 10 * WP_NS_PER_MS;
 	fake.sampler->tick_ns = fake_now_ns;

@@ -43,7 +43,7 @@ static int setup(void **state)
 static struct wp_start_events *get(void)
 {
 	start_target();
-	return wp_start_events_get(fake.target);
+	return wp_start_events_find_or_add(fake.target);
 }
 
 static const char *source(void)
@@ -89,7 +89,7 @@ static void they_are_opened_once(void **state)
 
 	(void)state;
 	assert_non_null(all);
-	assert_ptr_equal(wp_start_events_get(fake.target), all);
+	assert_ptr_equal(wp_start_events_find_or_add(fake.target), all);
 	assert_int_equal(fake_perf.nopened, n);
 }
 
@@ -116,7 +116,7 @@ static void rings_share_what_there_is(void **state)
 	start_target();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		ncpus = rows[i].cpus;
-		assert_non_null(wp_start_events_get(fake.target));
+		assert_non_null(wp_start_events_find_or_add(fake.target));
 		assert_int_equal(fake_perf_last()->options.ring_bytes,
 				 rows[i].bytes);
 		wp_start_events_close(fake.target->common);
@@ -221,7 +221,7 @@ static void closed_they_are_opened_anew(void **state)
 	assert_true(perf->closed);
 	assert_null(fake.target->common->start_events);
 	wp_start_events_close(fake.target->common);
-	assert_non_null(wp_start_events_get(fake.target));
+	assert_non_null(wp_start_events_find_or_add(fake.target));
 	assert_ptr_not_equal(fake_perf_last(), perf);
 }
 

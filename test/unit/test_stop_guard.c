@@ -62,7 +62,7 @@ static void request(void)
 
 	start_target();
 	fake.target->tick = 1;
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	fake_now_ns += TICK;
 	fake.sampler->tick_ns = fake_now_ns;
@@ -215,7 +215,7 @@ static void rest(enum wp_stop_mode mode, unsigned int want)
 		fake_target_write(&fake, tid, "status",
 				  "Seccomp:\t2\nvoluntary_ctxt_switches:\t5\n");
 		fake_target_schedstat(&fake, tid, TICK, 0, 1);
-		one = wp_threads_get(fake.target, tid);
+		one = wp_threads_find_or_add(fake.target, tid);
 		assert_non_null(one);
 		wp_time_ledger_look(&one->time, &now, fake_now_ns, fake_now_ns,
 				    true);

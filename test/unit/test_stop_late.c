@@ -25,9 +25,9 @@ static int setup(void **state)
 	options = fake_target_options();
 	start_target();
 	fake.target->tick = 2;
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
-	assert_non_null(wp_threads_get(fake.target, OTHER));
+	assert_non_null(wp_threads_find_or_add(fake.target, OTHER));
 	fake.sampler->tick_ns = fake_now_ns += TICK;
 	fake_target_schedstat(&fake, TID, 1000, 0, SLICES);
 	return 0;

@@ -25,7 +25,7 @@ static int setup(void **state)
 	options = fake_target_options();
 	start_target();
 	for (pid_t i = 0; i < THREADS; i++) {
-		t[i] = wp_threads_get(fake.target, 7 + i);
+		t[i] = wp_threads_find_or_add(fake.target, 7 + i);
 		assert_non_null(t[i]);
 	}
 	list = &fake.target->stop_requests;

@@ -40,7 +40,7 @@ static void start(void)
 /* Thread TID, which ran for a tick, is to be stopped. */
 static struct wp_thread *request(pid_t tid)
 {
-	struct wp_thread *t = wp_threads_get(fake.target, tid);
+	struct wp_thread *t = wp_threads_find_or_add(fake.target, tid);
 	struct wp_schedstat now;
 
 	assert_non_null(t);
@@ -61,7 +61,7 @@ static struct wp_thread *request(pid_t tid)
 /* The same, of a thread that waits and whose registers are missing. */
 static struct wp_thread *request_registers(pid_t tid)
 {
-	struct wp_thread *t = wp_threads_get(fake.target, tid);
+	struct wp_thread *t = wp_threads_find_or_add(fake.target, tid);
 	const struct wp_stack partial = { .end = WP_END_UNKNOWN_REG };
 
 	assert_non_null(t);

@@ -59,7 +59,7 @@ static int setup(void **state)
 	fake_stack_init(&stack, fake_stack_root);
 	options = fake_target_options();
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	memset(&calls, 0, sizeof(calls));
 	memset(&regs, 0, sizeof(regs));

@@ -265,7 +265,7 @@ static void all_are_looked_at_once_where_one_is_new(void **state)
 	start_with(NTHREADS);
 	fake_target_add_thread(&fake, FIRST + NTHREADS, "new");
 	waits_in(FIRST + NTHREADS, SYS_nanosleep, 0);
-	assert_non_null(wp_threads_get(fake.target, FIRST + NTHREADS));
+	assert_non_null(wp_threads_find_or_add(fake.target, FIRST + NTHREADS));
 	look(moved, 1);
 	assert_looked_at_all();
 	look(moved, 1);
@@ -473,7 +473,7 @@ static void who_is_not_watched_is_restless_in_any_case(void **state)
 	options.thread_globs[0] = "w*";
 	start_with(NTHREADS);
 	fake_target_add_thread(&fake, *one, "idle");
-	t = wp_threads_get(fake.target, *one);
+	t = wp_threads_find_or_add(fake.target, *one);
 	assert_false(t->watched);
 	for (int samples = 0; samples < 2; samples++) {
 		fake.target->samples_threads = samples;

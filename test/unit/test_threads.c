@@ -110,8 +110,8 @@ static void a_thread_that_a_record_names_is_added_in_its_place(void **state)
 	fake_target_add_thread(&fake, 9, "c");
 	assert_int_equal(wp_threads_update(fake.target), 0);
 	/* It may be over before it is listed. */
-	assert_non_null(wp_threads_get(fake.target, 4));
-	assert_ptr_equal(wp_threads_get(fake.target, 4),
+	assert_non_null(wp_threads_find_or_add(fake.target, 4));
+	assert_ptr_equal(wp_threads_find_or_add(fake.target, 4),
 			 fake.target->threads[0]);
 	assert_int_equal(fake.target->nthreads, 2);
 	assert_string_equal(
@@ -262,8 +262,9 @@ static void globs_choose_and_leave_out(void **state)
 		memcpy(fake.sampler->options.thread_globs, rows[i].globs,
 		       sizeof(rows[i].globs));
 		fake_target_add_thread(&fake, tid, rows[i].name);
-		assert_int_equal(wp_threads_get(fake.target, tid)->watched,
-				 rows[i].watched);
+		assert_int_equal(
+			wp_threads_find_or_add(fake.target, tid)->watched,
+			rows[i].watched);
 	}
 }
 
@@ -287,7 +288,7 @@ static void a_thread_that_is_over_is_in_no_glob(void **state)
 	(void)state;
 	options.thread_globs[0] = "*";
 	start_target();
-	assert_false(wp_threads_get(fake.target, 77)->watched);
+	assert_false(wp_threads_find_or_add(fake.target, 77)->watched);
 }
 
 static void threads_beyond_the_limit_share_an_entry_by_name(void **state)
@@ -323,7 +324,7 @@ static void schedstat_is_kept_open_other_files_when_read_twice(void **state)
 	(void)state;
 	start_target();
 	fake_target_add_thread(&fake, 5, "a");
-	t = wp_threads_get(fake.target, 5);
+	t = wp_threads_find_or_add(fake.target, 5);
 	assert_true(wp_thread_files_answer(t));
 	assert_int_equal(wp_thread_files_schedstat(t, &now), 0);
 	assert_int_equal(now.run_ns, 1000);
@@ -355,7 +356,7 @@ static void too_few_descriptors_are_not_all_taken(void **state)
 	start_target();
 	fake.sampler->fd_limit = 64;
 	fake_target_add_thread(&fake, 5, "a");
-	t = wp_threads_get(fake.target, 5);
+	t = wp_threads_find_or_add(fake.target, 5);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(wp_thread_files_schedstat(t, &now), 0);
 	assert_true(t->files.fds[WP_THREAD_SCHEDSTAT] < 0);
@@ -374,8 +375,8 @@ static void a_process_has_the_name_of_its_first_thread(void **state)
 	fake_target_add_thread(&fake, 5, "first");
 	fake_target_add_thread(&fake, 6, "second");
 	start_target();
-	leader = wp_threads_get(fake.target, 5);
-	other = wp_threads_get(fake.target, 6);
+	leader = wp_threads_find_or_add(fake.target, 5);
+	other = wp_threads_find_or_add(fake.target, 6);
 	p = &fake.profile.processes[fake.target->index];
 	assert_string_equal(wp_profile_str(&fake.profile, p->name), "first");
 	wp_threads_rename(other, "third");
@@ -398,8 +399,8 @@ static void new_names_are_bounded(void **state)
 	fake_target_add_thread(&fake, 5, "first");
 	fake_target_add_thread(&fake, 6, "second");
 	start_target();
-	t = wp_threads_get(fake.target, 5);
-	wp_threads_get(fake.target, 6);
+	t = wp_threads_find_or_add(fake.target, 5);
+	wp_threads_find_or_add(fake.target, 6);
 	len = strings->len;
 	for (uint32_t i = 0; i < NAMES; i++) {
 		snprintf(name, sizeof(name), "%x", i);
@@ -418,7 +419,8 @@ static void new_names_are_bounded(void **state)
 	assert_int_equal(*dropped, 2);
 	/* Each thread has a first one. */
 	fake_target_add_thread(&fake, 7, "third");
-	assert_string_equal(name_of(wp_threads_get(fake.target, 7)), "third");
+	assert_string_equal(name_of(wp_threads_find_or_add(fake.target, 7)),
+			    "third");
 	assert_int_equal(strings->len, len + NAMES + 1);
 	assert_int_equal(*dropped, 2);
 }

@@ -35,7 +35,7 @@ static int setup(void **state)
 static void start(void)
 {
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 }
 

@@ -22,7 +22,7 @@ static int setup(void **state)
 	fake_target_add_thread(&fake, TID, "waiter");
 	options = fake_target_options();
 	start_target();
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	fake_now_ns += TICK;
 	wp_time_ledger_look(&t->time, &(struct wp_schedstat){ 1000, 0, 1 },

@@ -35,7 +35,7 @@ static void start(void)
 {
 	start_target();
 	fake.target->tick = 1;
-	t = wp_threads_get(fake.target, TID);
+	t = wp_threads_find_or_add(fake.target, TID);
 	assert_non_null(t);
 	fake_now_ns += TICK;
 	fake.sampler->tick_ns = fake_now_ns;
