@@ -12,20 +12,26 @@
 
 #include <stdbool.h>
 
+#include "wallprof/index.h"
 #include "wallprof/process.h"
 
+/* A device. */
 struct wp_file_server {
 	/* makedev(3), as in struct wp_map. */
 	uint64_t dev;
+	/* Whether it answers is known: it was asked, or has no server. */
 	bool was_asked;
 	bool answers;
 };
 
 struct wp_file_servers {
-	/* v[0..len), owned. */
+	/* v[0..len), owned; by DEV. */
 	struct wp_file_server *v;
-	size_t len;
-	size_t cap;
+	uint32_t len;
+	uint32_t cap;
+	struct wp_index index;
+	/* Those that gave no answer. */
+	unsigned int nsilent;
 };
 
 #define WP_FILE_SERVERS_INIT                                                   \
@@ -33,8 +39,8 @@ struct wp_file_servers {
 		0                                                              \
 	}
 
-/* Add the devices with a file server that TEXT[0..len), of /proc/PID/mountinfo
- * (proc(5)), has.  Lines that do not parse have none.  0 or -ENOMEM. */
+/* Add the devices that TEXT[0..len), of /proc/PID/mountinfo (proc(5)), has; those without
+ * a file server answer.  Lines that do not parse have none.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_file_servers_parse(struct wp_file_servers *servers, const char *text,
 			  size_t len);
@@ -51,9 +57,9 @@ bool wp_file_servers_lack(const char *text, size_t len, uint64_t mount);
  * tells of ("fdinfo/3"); what cannot be read is false. */
 bool wp_file_servers_lack_fd(int proc_fd, const char *fdinfo);
 
-/* May the file of MAP, one of MAPS of PROCESS, be opened?  False if its device is
- * one of SERVERS and gave no answer in a third of a second, the first time that it
- * was asked. */
+/* May the file of MAP, one of MAPS of PROCESS, be opened?  False if its device has a
+ * server, or is on no mount, and gave no answer in a third of a second the first time
+ * that it was asked; or was not asked, as three others had given none. */
 bool wp_file_servers_answer(struct wp_file_servers *servers,
 			    const struct wp_process *process,
 			    const struct wp_maps *maps,

@@ -15,10 +15,17 @@
 
 #include "text_scan.h"
 #include "wallprof/clock.h"
+#include "wallprof/hash.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
-enum { MOUNTINFO_MAX = 8 << 20, ANSWER_MS = 333 };
+enum {
+	MOUNTINFO_MAX = 8 << 20,
+	ANSWER_MS = 333,
+	/* Servers of one process that are waited for in vain; of the others then none
+	 * is asked. */
+	SILENT_MAX = 3,
+};
 
 /* Types of file systems that ask somebody else; beside these all that begin with
  * "fuse", but for fusectl. */
@@ -75,43 +82,54 @@ static bool parse_line(struct wp_text_scan *c, uint64_t *ret_id,
 static struct wp_file_server *find(const struct wp_file_servers *servers,
 				   uint64_t dev)
 {
-	for (size_t i = 0; i < servers->len; i++)
-		if (servers->v[i].dev == dev)
-			return &servers->v[i];
-	return NULL;
+	uint32_t i = WP_INDEX_FIND(&servers->index, wp_hash_u64(dev), k,
+				   servers->v[k].dev == dev);
+
+	return i == WP_INDEX_NONE ? NULL : &servers->v[i];
+}
+
+/* Enter DEV, which is not there yet. */
+static int add(struct wp_file_servers *servers, uint64_t dev, bool is_local)
+{
+	if (WP_VEC_ROOM(servers->v, servers->len, servers->cap, 1) ||
+	    wp_index_add(&servers->index, wp_hash_u64(dev), servers->len))
+		return -ENOMEM;
+	servers->v[servers->len++] = (struct wp_file_server){
+		.dev = dev, .was_asked = is_local, .answers = is_local
+	};
+	return 0;
 }
 
 int wp_file_servers_parse(struct wp_file_servers *servers, const char *text,
 			  size_t len)
 {
 	const char *end = text + len;
+	int rc = 0;
 
-	for (const char *line = text; line < end;) {
+	for (const char *line = text; !rc && line < end;) {
 		const char *eol = memchr(line, '\n', (size_t)(end - line));
 		struct wp_text_scan c = { line, eol ? eol : end, false };
 		uint64_t id, dev;
+		bool is_local = !parse_line(&c, &id, &dev);
 
-		if (parse_line(&c, &id, &dev) && !find(servers, dev)) {
-			if (WP_VEC_ROOM(servers->v, servers->len, servers->cap,
-					1))
-				return -ENOMEM;
-			servers->v[servers->len++] = (struct wp_file_server){
-				.dev = dev
-			};
-		}
+		if (!c.bad && !find(servers, dev))
+			rc = add(servers, dev, is_local);
 		line = eol ? eol + 1 : end;
 	}
-	return 0;
+	return rc;
 }
 
 int wp_file_servers_read(struct wp_file_servers *servers,
 			 const struct wp_process *process)
 {
 	struct wp_text text = WP_TEXT_INIT;
-	int rc = 0;
+	int rc = wp_text_read(&text, process->proc_fd, "mountinfo",
+			      MOUNTINFO_MAX);
 
-	if (!wp_text_read(&text, process->proc_fd, "mountinfo", MOUNTINFO_MAX))
-		rc = wp_file_servers_parse(servers, text.data, text.len);
+	/* What is beyond that is not known to be local. */
+	rc = !rc || rc == -EOVERFLOW ?
+		     wp_file_servers_parse(servers, text.data, text.len) :
+		     0;
 	wp_text_clear(&text);
 	return rc;
 }
@@ -210,10 +228,15 @@ bool wp_file_servers_answer(struct wp_file_servers *servers,
 {
 	struct wp_file_server *server = find(servers, map->dev);
 
+	/* Of a mount that has no path any more, or of none. */
+	if (!server && !add(servers, map->dev, false))
+		server = find(servers, map->dev);
 	if (!server)
-		return true;
-	if (!server->was_asked)
+		return false;
+	if (!server->was_asked && servers->nsilent < SILENT_MAX) {
 		server->answers = answers(process, maps, map);
+		servers->nsilent += !server->answers;
+	}
 	server->was_asked = true;
 	return server->answers;
 }
@@ -221,5 +244,6 @@ bool wp_file_servers_answer(struct wp_file_servers *servers,
 void wp_file_servers_clear(struct wp_file_servers *servers)
 {
 	free(servers->v);
+	wp_index_clear(&servers->index);
 	*servers = (struct wp_file_servers)WP_FILE_SERVERS_INIT;
 }

@@ -38,6 +38,17 @@ static void open_current(void *ctx, size_t i)
 	current->is_unopened = false;
 }
 
+/* How many mounts there are the target has in its hand: to read them is a part of what a
+ * reading of the map costs. */
+static int read_servers(struct wp_address_space *space)
+{
+	uint64_t cpu_ns = wp_clock_cpu_ns();
+	int rc = wp_file_servers_read(&space->servers, space->process);
+
+	space->reload_cost_ns += wp_clock_cpu_ns() - cpu_ns;
+	return rc;
+}
+
 /* Enter PLACE, which has not been seen before; *HAS_MOUNTS: the servers have been
  * read for this map. */
 static int meet_module(struct wp_address_space *space,
@@ -45,9 +56,7 @@ static int meet_module(struct wp_address_space *space,
 		       uint32_t *ret_id)
 {
 	const struct wp_map *map = place->map;
-	int rc = map->ino && !*has_mounts ?
-			 wp_file_servers_read(&space->servers, space->process) :
-			 0;
+	int rc = map->ino && !*has_mounts ? read_servers(space) : 0;
 
 	*has_mounts |= map->ino != 0;
 	if (!rc)

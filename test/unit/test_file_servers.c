@@ -44,6 +44,18 @@ static void parse(const char *text)
 	guarded_free(exact, strlen(text));
 }
 
+/* Has DEV, which is listed, a server that is still to be asked? */
+static void assert_is(uint64_t dev, bool is_served)
+{
+	uint32_t i = 0;
+
+	while (i < servers.len && servers.v[i].dev != dev)
+		i++;
+	assert_in_range(i, 0, servers.len - 1);
+	assert_int_equal(servers.v[i].was_asked, !is_served);
+	assert_int_equal(servers.v[i].answers, !is_served);
+}
+
 static void types_tell_who_asks_a_server(void **state)
 {
 	(void)state;
@@ -56,12 +68,16 @@ static void types_tell_who_asks_a_server(void **state)
 	      "41 35 0:54 / /l rw - nfsd nfsd rw\n"
 	      "42 35 0:55 / /o rw - fuseblk /dev/sdb rw\n"
 	      "43 35 259:1048575 / /p rw master:2 - 9p host rw");
-	assert_int_equal(servers.len, 5);
-	assert_int_equal(servers.v[0].dev, makedev(0, 50));
-	assert_int_equal(servers.v[1].dev, makedev(0, 51));
-	assert_int_equal(servers.v[2].dev, makedev(0, 53));
-	assert_int_equal(servers.v[3].dev, makedev(0, 55));
-	assert_int_equal(servers.v[4].dev, makedev(259, 1048575));
+	assert_int_equal(servers.len, 9);
+	assert_is(makedev(0, 21), false);
+	assert_is(makedev(98, 0), false);
+	assert_is(makedev(0, 50), true);
+	assert_is(makedev(0, 51), true);
+	assert_is(makedev(0, 52), false);
+	assert_is(makedev(0, 53), true);
+	assert_is(makedev(0, 54), false);
+	assert_is(makedev(0, 55), true);
+	assert_is(makedev(259, 1048575), true);
 }
 
 static void a_mount_is_known_to_be_no_servers(void **state)
@@ -140,34 +156,68 @@ static void lines_that_lie_are_passed_over(void **state)
 	assert_int_equal(servers.len, 1);
 }
 
-/* A server that answers: this program's own file. */
+/* This program's memory map, and in it the mapping of its own code. */
+struct own {
+	struct wp_process process;
+	struct wp_text text;
+	struct wp_maps maps;
+	const struct wp_map *map;
+};
+
+static struct own read_own(void)
+{
+	struct own own = { WP_PROCESS_INIT, WP_TEXT_INIT, WP_MAPS_INIT, NULL };
+
+	if (!wp_process_open(&own.process, getpid(), NULL) &&
+	    !wp_process_read_maps(&own.process, &own.text, &own.maps))
+		own.map = wp_maps_find(&own.maps, (uint64_t)(uintptr_t)parse);
+	return own;
+}
+
+static void clear_own(struct own *own)
+{
+	wp_maps_clear(&own->maps);
+	wp_text_clear(&own->text);
+	wp_process_clear(&own->process);
+}
+
+static bool does_answer(const struct own *own)
+{
+	return wp_file_servers_answer(&servers, &own->process, &own->maps,
+				      own->map);
+}
+
+/* A device that is on no mount is asked as a server: here this program's own file,
+ * which answers. */
 static void what_answers_is_asked_once(void **state)
 {
-	struct wp_process process = WP_PROCESS_INIT;
-	struct wp_text text = WP_TEXT_INIT;
-	struct wp_maps maps = WP_MAPS_INIT;
-	const struct wp_map *map;
-	struct wp_file_server server = { 0 };
+	struct own own = read_own();
 
 	(void)state;
-	assert_int_equal(wp_process_open(&process, getpid(), NULL), 0);
-	assert_int_equal(wp_process_read_maps(&process, &text, &maps), 0);
-	map = wp_maps_find(&maps, (uint64_t)(uintptr_t)parse);
-	assert_non_null(map);
-	/* Of no server. */
-	assert_true(wp_file_servers_answer(&servers, &process, &maps, map));
-	server.dev = map->dev;
-	servers = (struct wp_file_servers){ &server, 1, 1 };
-	assert_true(wp_file_servers_answer(&servers, &process, &maps, map));
-	assert_true(server.was_asked && server.answers);
+	assert_non_null(own.map);
+	assert_true(does_answer(&own));
+	assert_int_equal(servers.len, 1);
+	assert_true(servers.v[0].was_asked && servers.v[0].answers);
 	/* Who asked has been waited for. */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	server.answers = false;
-	assert_false(wp_file_servers_answer(&servers, &process, &maps, map));
-	servers = (struct wp_file_servers)WP_FILE_SERVERS_INIT;
-	wp_maps_clear(&maps);
-	wp_text_clear(&text);
-	wp_process_clear(&process);
+	servers.v[0].answers = false;
+	assert_false(does_answer(&own));
+	clear_own(&own);
+}
+
+static void after_three_silent_ones_none_is_asked(void **state)
+{
+	struct own own = read_own();
+
+	(void)state;
+	servers.nsilent = 3;
+	assert_false(does_answer(&own));
+	/* What is local needs none. */
+	wp_file_servers_clear(&servers);
+	assert_int_equal(wp_file_servers_read(&servers, &own.process), 0);
+	servers.nsilent = 3;
+	assert_true(does_answer(&own));
+	clear_own(&own);
 }
 
 /* As who asks does not return where it was asked from, and an interruption that is
@@ -180,24 +230,12 @@ static void who_asked_goes_on(void **state)
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		struct wp_process process = WP_PROCESS_INIT;
-		struct wp_text text = WP_TEXT_INIT;
-		struct wp_maps maps = WP_MAPS_INIT;
-		struct wp_file_server server = { 0 };
-		const struct wp_map *map;
+		struct own own = read_own();
 
-		if (wp_process_open(&process, getpid(), NULL) ||
-		    wp_process_read_maps(&process, &text, &maps))
+		if (!own.map)
 			_exit(1);
-		map = wp_maps_find(&maps, (uint64_t)(uintptr_t)parse);
-		if (!map)
-			_exit(1);
-		server.dev = map->dev;
-		servers = (struct wp_file_servers){ &server, 1, 1 };
 		errno = EINTR;
-		_exit(wp_file_servers_answer(&servers, &process, &maps, map) ?
-			      ANSWERED :
-			      1);
+		_exit(does_answer(&own) ? ANSWERED : 1);
 	}
 	(void)state;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -239,8 +277,9 @@ static void lines_end_where_the_text_does(void **state)
 	(void)state;
 	parse("37 35 0:50 / /m rw ");
 	parse("37 35 0:50 / /m rw - ");
-	parse("37 35 0:50 / /m rw - fus ");
 	assert_int_equal(servers.len, 0);
+	parse("37 35 0:50 / /m rw - fus ");
+	assert_is(makedev(0, 50), false);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -256,6 +295,7 @@ int main(void)
 		TEST(mounts_are_read),
 		TEST(lines_end_where_the_text_does),
 		TEST(what_answers_is_asked_once),
+		TEST(after_three_silent_ones_none_is_asked),
 		TEST(who_asked_goes_on),
 		TEST(mounts_that_cannot_be_read_are_none),
 	};
