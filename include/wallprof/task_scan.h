@@ -30,7 +30,7 @@
 
 struct wp_task_scan;
 
-/* Load the program.  NTHREADS is a hint: about how many threads there are.  Takes
+/* Load the program, with room for twice as many threads as NTHREADS, and for 1,024.  Takes
  * some 100 ms, mostly the kernel's verifier: not while a thread is held.
  *
  * 0; -EPERM: BPF is not permitted; -ENOTSUP: BPF was left out of the build, or the
@@ -47,12 +47,16 @@ WP_MUST_CHECK
 int wp_task_scan_add(struct wp_task_scan *scan, pid_t pid);
 void wp_task_scan_drop(struct wp_task_scan *scan, pid_t pid);
 
-/* Scan all threads: (*RET)[0..*RET_N) are their records by ascending pid, and for each
+/* Scan all threads that there is room for: (*RET)[0..*RET_N) are their records by ascending pid, and for each
  * process by tid, borrowed until the next call on SCAN; none of a process that has
  * ended.  0, or -errno and *RET and *RET_N are untouched. */
 WP_MUST_CHECK
 int wp_task_scan_read(struct wp_task_scan *scan,
 		      const struct wp_task_record *const **ret, size_t *ret_n);
+
+/* How many threads the last scan of all found, if they were more than there is room for
+ * and another scan could have more; else 0. */
+size_t wp_task_scan_lacks_room(const struct wp_task_scan *scan);
 
 /* Have a program at each context switch of the machine note which threads of these
  * processes are put on a CPU or leave it, some 60 ns each; or no longer.  0 or -errno. */

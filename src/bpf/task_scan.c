@@ -276,47 +276,15 @@ int wp_task_scan_run(const struct bpf_link *link, uint32_t *ret_n)
 	return 0;
 }
 
-/* Room for more: a map's size cannot be changed, so all is made anew. */
-static int grow(struct wp_task_scan *scan, size_t nthreads)
-{
-	struct wp_task_scan *wider, old = *scan;
-	uint32_t *last = NULL, key;
-	int rc = wp_task_scan_open(&wider, nthreads, NULL);
-
-	if (rc)
-		return rc;
-	while (!rc && !bpf_map_get_next_key(scan->processes_fd, last, &key)) {
-		rc = put_process(wider, key);
-		last = &key;
-	}
-	if (!rc)
-		rc = attach(wider, scan->linked);
-	wider->is_many = scan->is_many;
-	/* The caller goes on by walks. */
-	if (!rc && scan->moved.is_noting)
-		(void)!wp_task_scan_note_switches(wider, true);
-	/* NOLINTNEXTLINE: no 0 comes from wp_err_set. */
-	if (!rc) {
-		*scan = *wider;
-		*wider = old;
-	}
-	wp_task_scan_close(wider);
-	return rc;
-}
-
 int wp_task_scan_read(struct wp_task_scan *scan,
 		      const struct wp_task_record *const **ret, size_t *ret_n)
 {
 	uint32_t n = 0;
 	int rc = scan->link ? wp_task_scan_run(scan->link, &n) : 0;
 
-	if (!rc && n > scan->nrecords && scan->nrecords < RECORDS_MAX) {
-		rc = grow(scan, n);
-		if (!rc)
-			rc = wp_task_scan_run(scan->link, &n);
-	}
 	if (rc)
 		return rc;
+	scan->nfound = n;
 	if (n > scan->nrecords)
 		n = (uint32_t)scan->nrecords;
 	sort(scan, n);
@@ -324,6 +292,13 @@ int wp_task_scan_read(struct wp_task_scan *scan,
 	*ret = scan->sorted;
 	*ret_n = n;
 	return 0;
+}
+
+size_t wp_task_scan_lacks_room(const struct wp_task_scan *scan)
+{
+	return scan->nfound > scan->nrecords && scan->nrecords < RECORDS_MAX ?
+		       scan->nfound :
+		       0;
 }
 
 void wp_task_scan_close(struct wp_task_scan *scan)
@@ -388,6 +363,12 @@ int wp_task_scan_read_moved(struct wp_task_scan *scan,
 	(void)ret_n;
 	(void)ret_switches;
 	return -ENOTSUP;
+}
+
+size_t wp_task_scan_lacks_room(const struct wp_task_scan *scan)
+{
+	(void)scan;
+	return 0;
 }
 
 void wp_task_scan_close(struct wp_task_scan *scan)

@@ -47,6 +47,8 @@ struct wp_task_scan {
 	/* Those of the last scan in order, [0..nsorted); room for all; owned. */
 	const struct wp_task_record **sorted;
 	size_t nsorted;
+	/* How many threads it found. */
+	size_t nfound;
 	struct wp_task_moves moved;
 };
 

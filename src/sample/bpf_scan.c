@@ -109,15 +109,28 @@ void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
 	loop->prepare_cpu_ns += wp_clock_cpu_ns() - begin_ns;
 }
 
+/* Read threads by the scan that was opened beside the ticks, if it is there. */
+static void take_loaded(struct wp_sampler *loop)
+{
+	struct wp_bpf_scan *c = &loop->scan;
+	struct wp_task_scan *scan;
+	struct wp_err why;
+
+	if (!wp_scan_loader_take(&c->loader, &scan, &why) || (!scan && c->scan))
+		return;
+	c->why = why;
+	wp_task_scan_close(c->scan);
+	/* They ended with that. */
+	c->notes.on = false;
+	use_scan(loop, scan);
+}
+
 /* Have a scan opened beside the ticks once one is wanted. */
 static void open_wanted(struct wp_sampler *loop)
 {
 	struct wp_bpf_scan *c = &loop->scan;
-	struct wp_task_scan *scan;
 	size_t nthreads;
 
-	if (wp_scan_loader_take(&c->loader, &scan, &c->why))
-		use_scan(loop, scan);
 	if (c->tried)
 		return;
 	nthreads = count_threads(loop);
@@ -126,6 +139,20 @@ static void open_wanted(struct wp_sampler *loop)
 	c->tried = true;
 	if (wp_scan_loader_begin(&c->loader, nthreads))
 		open_scan(loop, nthreads);
+}
+
+/* If the scan lacks room have one with more opened beside the ticks, once for so many
+ * threads.  Until then those without room are read one by one. */
+static void open_wider(struct wp_sampler *loop)
+{
+	struct wp_bpf_scan *c = &loop->scan;
+	size_t n = wp_task_scan_lacks_room(c->scan);
+
+	c->wants_all |= n > 0;
+	if (n <= c->nwidened || c->loader.runs || loop->finishing)
+		return;
+	c->nwidened = n;
+	(void)!wp_scan_loader_begin(&c->loader, n);
 }
 
 static void stop_notes(struct wp_bpf_scan *c)
@@ -217,12 +244,14 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	int rc;
 
 	wp_bpf_scan_forget(loop);
+	take_loaded(loop);
 	open_wanted(loop);
 	if (!c->scan || read_moved(loop))
 		return;
 	rc = read_all(loop);
 	if (!rc) {
 		begin_notes(loop);
+		open_wider(loop);
 		return;
 	}
 	wp_bpf_scan_close(loop);

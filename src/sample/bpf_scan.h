@@ -39,6 +39,8 @@ struct wp_bpf_scan {
 	/* It has been opened, or opening it has failed, or LOADER opens it. */
 	bool tried;
 	struct wp_scan_loader loader;
+	/* Threads for which one with more room was opened last. */
+	size_t nwidened;
 	/* A stack of a waiting thread lacked a register. */
 	bool wants_regs;
 	/* This tick's records: v[0..n) by pid and tid, borrowed from SCAN; the

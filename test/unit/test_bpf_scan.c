@@ -31,13 +31,15 @@ static struct {
 	bool notes;
 	/* A thread that opens one waits while it is set. */
 	atomic_bool is_loading;
+	/* Threads for which there is no room; those that the last was opened for. */
+	size_t lacks_room, opened_for;
 } scan;
 
 int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
 		      struct wp_err *err)
 {
-	(void)nthreads;
 	scan.nopens++;
+	scan.opened_for = nthreads;
 	while (atomic_load(&scan.is_loading))
 		sched_yield();
 	if (scan.open_rc)
@@ -70,6 +72,12 @@ int wp_task_scan_read(struct wp_task_scan *s,
 	*ret = scan.sorted;
 	*ret_n = scan.n;
 	return 0;
+}
+
+size_t wp_task_scan_lacks_room(const struct wp_task_scan *s)
+{
+	(void)s;
+	return scan.lacks_room;
 }
 
 int wp_task_scan_note_switches(struct wp_task_scan *s, bool on)
@@ -281,6 +289,48 @@ static void a_scan_is_loaded_before_the_first_tick(void **state)
 	assert_int_equal(scan.nreads, 1);
 }
 
+/* The old one is read until the new one is there. */
+static void a_scan_without_room_is_replaced_beside_the_ticks(void **state)
+{
+	(void)state;
+	options.scan = WP_SCAN_SWITCHES;
+	start_target();
+	wp_bpf_scan_take(fake.sampler);
+	take_when_loaded();
+	assert_int_equal(scan.nopens, 1);
+	atomic_store(&scan.is_loading, true);
+	scan.lacks_room = 5000;
+	fake.sampler->scan.wants_all = true;
+	tick();
+	assert_true(fake.sampler->scan.loader.runs);
+	/* What moved does not tell of all. */
+	scan.nreads = scan.nmoved_reads = 0;
+	tick();
+	tick();
+	assert_int_equal(scan.nreads, 2);
+	assert_int_equal(scan.ncloses, 0);
+	atomic_store(&scan.is_loading, false);
+	take_when_loaded();
+	assert_int_equal(scan.nopens, 2);
+	assert_int_equal(scan.opened_for, 5000);
+	assert_int_equal(scan.ncloses, 1);
+	assert_non_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
+	/* It was opened for so many, and lacks room again: another would, too. */
+	fake.sampler->scan.wants_all = true;
+	tick();
+	assert_false(fake.sampler->scan.loader.runs);
+	scan.open_rc = -ENOMEM;
+	scan.lacks_room = 5001;
+	fake.sampler->scan.wants_all = true;
+	take_when_loaded();
+	take_when_loaded();
+	assert_int_equal(scan.nopens, 3);
+	/* The one that is there goes on. */
+	assert_int_equal(scan.ncloses, 1);
+	assert_int_equal(fake.sampler->scan.why.code, 0);
+	assert_non_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
+}
+
 static void why_there_is_no_scan_is_in_the_profile(void **state)
 {
 	const struct wp_profile *profile = &fake.profile;
@@ -487,6 +537,9 @@ int main(void)
 			why_none_could_be_loaded_is_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_scan_is_loaded_before_the_first_tick, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_scan_without_room_is_replaced_beside_the_ticks, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			why_there_is_no_scan_is_in_the_profile, setup,

@@ -34,6 +34,9 @@
 
 enum { THREADS = 24, MANY = 2500, STACK = 65536, NOBODY = 65534, ROUNDS = 200 };
 
+/* Records of a scan for few threads. */
+enum { ROOM = 1024 };
+
 struct sleeper {
 	pthread_t thread;
 	_Atomic pid_t tid;
@@ -819,7 +822,6 @@ static void running_thread_lies_between_two_reads(void **state)
 	wp_task_scan_close(scan);
 }
 
-/* More than there was room for at first. */
 static void threads_that_begin_and_end_come_and_go(void **state)
 {
 	struct sleeper *few, *many;
@@ -827,7 +829,7 @@ static void threads_that_begin_and_end_come_and_go(void **state)
 	struct found found;
 
 	(void)state;
-	OPEN_OR_SKIP(scan, getpid(), 1);
+	OPEN_OR_SKIP(scan, getpid(), THREADS + MANY);
 	few = start_sleepers(THREADS);
 	assert_int_equal(read_all(scan).n, THREADS + 1);
 	many = start_sleepers(MANY);
@@ -846,6 +848,35 @@ static void threads_that_begin_and_end_come_and_go(void **state)
 		assert_non_null(find(found, few[i].tid));
 	end_sleepers(few, THREADS);
 	assert_int_equal(read_all(scan).n, 1);
+	wp_task_scan_close(scan);
+}
+
+/* Those that are read are not harmed by the others; and there may be room again. */
+static void threads_without_room_are_counted(void **state)
+{
+	struct wp_task_scan *scan;
+	struct sleeper *few, *many;
+	struct found found;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), 1);
+	few = start_sleepers(THREADS);
+	assert_int_equal(read_all(scan).n, THREADS + 1);
+	assert_int_equal(wp_task_scan_lacks_room(scan), 0);
+	many = start_sleepers(MANY);
+	found = read_all(scan);
+	assert_int_equal(found.n, ROOM);
+	assert_int_equal(wp_task_scan_lacks_room(scan), THREADS + MANY + 1);
+	for (int i = 0; i < THREADS; i++) {
+		struct wp_schedstat want;
+
+		assert_int_equal(schedstat_of(few[i].tid, &want), 0);
+		assert_same(find(found, few[i].tid), &want);
+	}
+	end_sleepers(many, MANY);
+	assert_int_equal(read_all(scan).n, THREADS + 1);
+	assert_int_equal(wp_task_scan_lacks_room(scan), 0);
+	end_sleepers(few, THREADS);
 	wp_task_scan_close(scan);
 }
 
@@ -913,8 +944,7 @@ static size_t count_of(struct found found, pid_t pid)
 	return n;
 }
 
-/* Also of a process that is not asked for, and of more threads than there was room
- * for. */
+/* Also of a process that is not asked for. */
 static void several_processes_have_their_own_threads(void **state)
 {
 	struct wp_task_scan *scan;
@@ -925,7 +955,7 @@ static void several_processes_have_their_own_threads(void **state)
 	(void)state;
 	for (int i = 0; i < CHILDREN; i++)
 		child[i] = start_child();
-	scan = open_scan(child[1], 1);
+	scan = open_scan(child[1], THREADS + MANY);
 	for (int i = 2; scan && i < CHILDREN; i++)
 		assert_int_equal(wp_task_scan_add(scan, child[i]), 0);
 	few = begin_sleepers(THREADS);
@@ -1116,6 +1146,7 @@ int main(void)
 #endif
 		cmocka_unit_test(running_thread_lies_between_two_reads),
 		cmocka_unit_test(threads_that_begin_and_end_come_and_go),
+		cmocka_unit_test(threads_without_room_are_counted),
 		cmocka_unit_test(process_that_has_gone_has_no_threads),
 		cmocka_unit_test(several_processes_have_their_own_threads),
 		cmocka_unit_test(numbers_are_those_of_the_readers_namespace),
