@@ -328,8 +328,8 @@ int wp_cfi_table_find_last(struct wp_cfi_table *table, uint64_t svma,
 	return rc;
 }
 
-struct wp_cfi_table *wp_cfi_tables_get(struct wp_cfi_tables *tables,
-				       struct wp_elf_image *image)
+struct wp_cfi_table *wp_cfi_tables_find_or_add(struct wp_cfi_tables *tables,
+					       struct wp_elf_image *image)
 {
 	uint64_t hash = wp_hash_u64((uintptr_t)image);
 	uint32_t found = WP_INDEX_FIND(&tables->by_image, hash, i,

@@ -67,8 +67,8 @@ struct wp_cfi_tables {
 };
 
 /* The table of IMAGE, made when first asked for; NULL: no memory. */
-struct wp_cfi_table *wp_cfi_tables_get(struct wp_cfi_tables *tables,
-				       struct wp_elf_image *image);
+struct wp_cfi_table *wp_cfi_tables_find_or_add(struct wp_cfi_tables *tables,
+					       struct wp_elf_image *image);
 
 void wp_cfi_tables_clear(struct wp_cfi_tables *tables);
 

@@ -175,8 +175,8 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip,
 	struct request *r = arg;
 	const struct wp_unwind_module *module = r->step->module;
 	unw_dyn_info_t table = { .start_ip = ip, .end_ip = ip + 1 };
-	struct wp_cfi_table *cfi = wp_cfi_tables_get(&r->self->tables,
-						     module->image);
+	struct wp_cfi_table *cfi = wp_cfi_tables_find_or_add(&r->self->tables,
+							     module->image);
 	uint64_t fde_svma;
 	int rc;
 

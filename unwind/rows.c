@@ -136,7 +136,8 @@ static int make_rule(struct rows *rows, const struct wp_step *step,
 		     uint64_t svma, struct wp_rule *ret)
 {
 	struct wp_elf_image *image = step->module->image;
-	struct wp_cfi_table *table = wp_cfi_tables_get(&rows->tables, image);
+	struct wp_cfi_table *table = wp_cfi_tables_find_or_add(&rows->tables,
+							       image);
 	enum wp_step_result end;
 	struct wp_cfi_row row;
 	struct wp_cfi_fde fde;
