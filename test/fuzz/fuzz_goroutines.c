@@ -125,10 +125,10 @@ static void see(void *ctx, uint32_t index,
 static void read_objects(struct wp_go_program *program,
 			 struct wp_goroutines *all)
 {
-	struct wp_go_polled polled[LOOKED_MAX];
+	struct wp_epoll_watch polled[LOOKED_MAX];
 
 	for (int i = 0; i < LOOKED_MAX; i++)
-		polled[i] = (struct wp_go_polled){
+		polled[i] = (struct wp_epoll_watch){
 			i / 8, made_avma(MADE_POLL + (uint64_t)i / 2 * 8)
 				       << (16 * (i % 2))
 		};

@@ -56,7 +56,7 @@ static void read_all(struct fixture *f, uint64_t data)
 		.strings = &f->strings,
 		.reads_objects = true,
 	};
-	const struct wp_go_polled polled = { 3, data };
+	const struct wp_epoll_watch polled = { 3, data };
 	struct wp_go_program *program;
 
 	assert_int_equal(made_open(&f->made, &program, NULL), 0);
