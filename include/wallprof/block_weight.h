@@ -67,6 +67,12 @@ static inline uint32_t wp_block_weight_object(uint32_t waker, uint32_t class)
 	return waker < 1u << 24 ? waker << 8 | class : class;
 }
 
+/* The class in OBJECT; 0: none. */
+static inline uint32_t wp_block_weight_class_of(uint32_t object)
+{
+	return object & 0xff;
+}
+
 /* Stack of the samples that hold count and time of all waits of a thread in a
  * class, with or without a stack. */
 #define WP_BLOCK_ALL UINT32_MAX

@@ -30,13 +30,14 @@ struct wp_history_entry {
 	int64_t weight_ns;
 };
 
+enum { WP_HISTORY_COUNTERS = 28 };
+
 /* What came between BEGIN_NS and END_NS (CLOCK_MONOTONIC). */
 struct wp_history_mark {
 	uint64_t begin_ns;
 	uint64_t end_ns;
-	uint64_t ticks;
-	uint64_t missed_ticks;
-	uint64_t samples_lost;
+	/* What the counters gained that a view is of: history.c, COUNTED. */
+	uint64_t counted[WP_HISTORY_COUNTERS];
 	uint32_t n;
 	struct wp_history_entry v[];
 };
@@ -93,7 +94,7 @@ uint64_t wp_history_begin_ns(const struct wp_history *history);
 
 /* Leave in PROFILE, which HISTORY is of, only what came in the marks whose middle is in
  * [*FROM_NS, *TO_NS]; if there are none, in the one mark that holds the middle of that
- * time: in its samples, its counters of ticks and losses, and its threads' times.
+ * time: in its samples, its counters of what was done and lost, and its threads' times.
  * *FROM_NS and *TO_NS become the begin and the end of these marks.  PROFILE is not to
  * grow after that.  0; -ENOENT: there is no such mark, and PROFILE has no samples left;
  * -ENOMEM. */

@@ -108,7 +108,7 @@ enum { ROWS = WP_BLOCK_CLASSES + 1 };
 
 static uint32_t class_of(const struct wp_sample_key *key)
 {
-	return key->object & 0xff;
+	return wp_block_weight_class_of(key->object);
 }
 
 static struct sums *sums_of(struct class_sums *st,

@@ -82,26 +82,56 @@ static int add_part(struct wp_cumulative *c, struct wp_profile *p,
 	return rc;
 }
 
+/* Add what S gained to the sample of RET with KEY. */
+static int add_gain(struct wp_sample_set *ret, const struct wp_sample_key *key,
+		    const struct wp_profile_sample *s)
+{
+	uint64_t hash = wp_hash_bytes(0, key, sizeof(*key));
+	uint32_t i = WP_INDEX_FIND(
+		&ret->index, hash, k,
+		!memcmp(&ret->samples[k].key, key, sizeof(*key)));
+
+	if (i == WP_INDEX_NONE) {
+		i = ret->nsamples;
+		if (WP_VEC_ROOM(ret->samples, ret->nsamples, ret->cap_samples,
+				1) ||
+		    wp_index_add(&ret->index, hash, i))
+			return -ENOMEM;
+		ret->samples[ret->nsamples++] = (struct wp_profile_sample){
+			.key = *key
+		};
+	}
+	ret->samples[i].count += s->count;
+	ret->samples[i].wall_ns += s->wall_ns;
+	return 0;
+}
+
 /* The samples of OF that gained something and are of threads from FIRST on, BATCH of
  * them.  Who woke the thread is left out: a wait that goes on is of nobody, and
  * moves to who ends it. */
 static int choose(struct wp_sample_set *ret, const struct wp_sample_set *of,
 		  uint32_t first)
 {
-	*ret = (struct wp_sample_set){ 0 };
-	for (uint32_t i = 0; i < of->nsamples; i++) {
-		const struct wp_profile_sample *s = &of->samples[i];
+	int rc = 0;
 
-		if (s->key.thread < first || s->key.thread - first >= BATCH ||
-		    (!s->count && !s->wall_ns))
-			continue;
-		if (WP_VEC_ROOM(ret->samples, ret->nsamples, ret->cap_samples,
-				1))
-			return -ENOMEM;
-		ret->samples[ret->nsamples] = *s;
-		ret->samples[ret->nsamples++].key.object &= 0xff;
+	*ret = (struct wp_sample_set){ 0 };
+	for (uint32_t i = 0; i < of->nsamples && !rc; i++) {
+		const struct wp_profile_sample *s = &of->samples[i];
+		struct wp_sample_key key = s->key;
+
+		key.object = wp_block_weight_class_of(key.object);
+		if (key.thread >= first && key.thread - first < BATCH &&
+		    (s->count || s->wall_ns))
+			rc = add_gain(ret, &key, s);
 	}
-	return 0;
+	/* More was taken back than came. */
+	for (uint32_t i = 0; i < ret->nsamples; i++) {
+		struct wp_profile_sample *s = &ret->samples[i];
+
+		s->count = not_below_zero(s->count);
+		s->wall_ns = not_below_zero(s->wall_ns);
+	}
+	return rc;
 }
 
 /* Add what threads from FIRST on gained, ALL, to C: the profile is of that for once. */

@@ -2,12 +2,42 @@
 /* history.c - see wallprof/history.h. */
 #include "wallprof/history.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "wallprof/block_weight.h"
+#include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
 _Static_assert(WP_HISTORY_THREAD < 16, "a kind has four bits");
+
+/* The counters of what happens.  The others tell how things are: of a file that could not
+ * be opened the names are missing still. */
+#define AT(field) offsetof(struct wp_counters, field)
+static const size_t counted[] = {
+	AT(ticks),	     AT(missed_ticks),
+	AT(spared_ticks),    AT(scans),
+	AT(unchanged),	     AT(no_stop),
+	AT(cached_site),     AT(stopped),
+	AT(partial),	     AT(kernel_denied),
+	AT(no_stack),	     AT(sampled),
+	AT(cpu_lost),	     AT(stops),
+	AT(stops_given_up),  AT(stops_refused),
+	AT(stops_left_out),  AT(stops_over_budget),
+	AT(eintr_repaired),  AT(inconsistent),
+	AT(threads_seen),    AT(threads_lost),
+	AT(goroutines_lost), AT(samples_lost),
+	AT(map_reloads),     AT(execs),
+	AT(processes_lost),  AT(processes_denied),
+};
+_Static_assert(sizeof(counted) / sizeof(*counted) == WP_HISTORY_COUNTERS,
+	       "a mark has room for all");
+
+static uint64_t *counter(struct wp_counters *counters, unsigned int i)
+{
+	return (uint64_t *)((char *)counters + counted[i]);
+}
 
 void wp_history_init(struct wp_history *history, uint64_t keep_ns,
 		     size_t max_bytes, uint64_t now_ns)
@@ -151,7 +181,7 @@ const struct wp_history_mark *wp_history_add(struct wp_history *h,
 					     const struct wp_profile *p,
 					     uint64_t now_ns)
 {
-	const struct wp_counters *was = &h->last_counters, *is = &p->counters;
+	struct wp_counters is = p->counters;
 	struct wp_history_mark *mark;
 	uint32_t n;
 
@@ -164,12 +194,12 @@ const struct wp_history_mark *wp_history_add(struct wp_history *h,
 	*mark = (struct wp_history_mark){
 		.begin_ns = h->end_ns,
 		.end_ns = now_ns,
-		.ticks = is->ticks - was->ticks,
-		.missed_ticks = is->missed_ticks - was->missed_ticks,
-		.samples_lost = is->samples_lost - was->samples_lost,
 	};
+	for (unsigned int i = 0; i < WP_HISTORY_COUNTERS; i++)
+		mark->counted[i] = *counter(&is, i) -
+				   *counter(&h->last_counters, i);
 	note_changed(h, p, mark);
-	h->last_counters = *is;
+	h->last_counters = is;
 	h->end_ns = now_ns;
 	h->bytes += size_of(mark);
 	h->marks[h->n++] = mark;
@@ -267,8 +297,8 @@ static void set_to_nothing(struct wp_profile *p)
 		}
 	for (uint32_t i = 0; i < p->nthreads; i++)
 		p->threads[i].cpu_ns = 0;
-	p->counters.ticks = p->counters.missed_ticks = 0;
-	p->counters.samples_lost = 0;
+	for (unsigned int i = 0; i < WP_HISTORY_COUNTERS; i++)
+		*counter(&p->counters, i) = 0;
 }
 
 static void add_mark(struct wp_profile *p, const struct wp_history_mark *mark)
@@ -290,9 +320,8 @@ static void add_mark(struct wp_profile *p, const struct wp_history_mark *mark)
 		s->exact_ns += (uint64_t)e->exact_ns;
 		s->weight_ns += (uint64_t)e->weight_ns;
 	}
-	p->counters.ticks += mark->ticks;
-	p->counters.missed_ticks += mark->missed_ticks;
-	p->counters.samples_lost += mark->samples_lost;
+	for (unsigned int i = 0; i < WP_HISTORY_COUNTERS; i++)
+		*counter(&p->counters, i) += mark->counted[i];
 }
 
 /* What was taken back may have come before. */
@@ -300,6 +329,42 @@ static void not_below_zero(uint64_t *value)
 {
 	if (*value > INT64_MAX)
 		*value = 0;
+}
+
+/* Take the deficit that *BASE has from *OF. */
+static void take_deficit(uint64_t *of, uint64_t *base)
+{
+	uint64_t deficit = -*base;
+
+	if (*base <= INT64_MAX || *of > INT64_MAX)
+		return;
+	if (deficit > *of)
+		deficit = *of;
+	*of -= deficit;
+	*base += deficit;
+}
+
+/* A long wait is of nobody until it ends, and all of it moves to who ended it then: what
+ * of it was before the view is not who ended it's either. */
+static void take_back_woken(struct wp_sample_set *set)
+{
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		struct wp_profile_sample *s = &set->samples[i], *base;
+		struct wp_sample_key key = s->key;
+		uint32_t k;
+
+		if (!key.object || wp_block_weight_class_of(key.object))
+			continue;
+		key.object = 0;
+		k = WP_INDEX_FIND(
+			&set->index, wp_hash_bytes(0, &key, sizeof(key)), j,
+			!memcmp(&set->samples[j].key, &key, sizeof(key)));
+		if (k == WP_INDEX_NONE)
+			continue;
+		base = &set->samples[k];
+		take_deficit(&s->count, &base->count);
+		take_deficit(&s->wall_ns, &base->wall_ns);
+	}
 }
 
 static void mend(struct wp_profile *p, uint64_t from_ns, uint64_t to_ns)
@@ -377,6 +442,7 @@ int wp_history_view(const struct wp_history *h, struct wp_profile *p,
 		return -ENOENT;
 	*from_ns = begin;
 	*to_ns = end;
+	take_back_woken(&p->sets[WP_PROFILE_BLOCK]);
 	if (p->timeline.max)
 		rc = wp_history_cut_timeline(p, begin, end);
 	mend(p, begin, end);

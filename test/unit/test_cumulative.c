@@ -206,10 +206,61 @@ static void the_budget_has_all_back(void **state)
 	wp_budget_set(WP_BUDGET_DEFAULT);
 }
 
+/* A long wait, which ticks tell; WAKER NULL: it goes on. */
+static void long_wait(const char *waker, uint64_t count, uint64_t ns)
+{
+	const struct wp_sample_key key = {
+		.stack = stacks[0],
+		.thread = thread,
+		.state = WP_STATE_WAITING,
+		.object = waker ? wp_block_weight_object(
+					  mk_str(&profile, waker), 0) :
+				  0,
+	};
+
+	assert_int_equal(wp_profile_add_sample(&profile, WP_PROFILE_BLOCK, &key,
+					       count, ns),
+			 0);
+}
+
+/* Waits of 20 s, each of which ends 5 s into a part of 15 s; the thread's waiting is
+ * known a little shorter than ticks tell. */
+static void a_wait_that_ends_in_a_later_part_is_whole(void **state)
+{
+	const struct wp_sample_key wall = { .stack = stacks[0],
+					    .thread = thread,
+					    .state = WP_STATE_WAITING };
+	uint64_t ns = 0;
+
+	(void)state;
+	begin(1000);
+	for (uint64_t part = 1; part <= 4; part++) {
+		long_wait(NULL, 1, 15 * (uint64_t)S);
+		if (part > 1) {
+			long_wait(NULL, -UINT64_C(1), -20 * (uint64_t)S);
+			long_wait("waker", 1, 20 * (uint64_t)S);
+		}
+		assert_int_equal(
+			wp_profile_add_sample(&profile, WP_PROFILE_WALL, &wall,
+					      1, 15 * (uint64_t)S - 1000),
+			0);
+		assert_non_null(wp_history_add(&history, &profile,
+					       part * 15 * (uint64_t)S));
+		assert_int_equal(wp_cumulative_add(&waits, &history, &profile),
+				 0);
+	}
+	for (uint32_t i = 0; i < waits.set.nsamples; i++)
+		ns += waits.set.samples[i].wall_ns;
+	assert_in_range(ns, 59 * (uint64_t)S, 60 * (uint64_t)S);
+	assert_int_equal(count_of(stacks[0]), 4);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_stack_loses_what_it_had),
+		cmocka_unit_test(a_wait_that_ends_in_a_later_part_is_whole),
 		cmocka_unit_test(what_grows_no_more_goes_after_a_time),
 		cmocka_unit_test(each_of_many_threads_has_its_waits),
 		cmocka_unit_test(a_process_that_is_forgotten_has_no_waits),

@@ -368,7 +368,13 @@ static void another_program_has_none(void **state)
 	(void)state;
 	assert_true(wp_go_books_can_read(fake.target));
 	made.image.go_table.size = 0;
+	/* It is looked for once in a while only, and after an exec. */
+	assert_true(wp_go_books_can_read(fake.target));
+	fake.target->space.nexecs++;
 	assert_false(wp_go_books_can_read(fake.target));
+	made.image.go_table.size = 1;
+	assert_false(wp_go_books_can_read(fake.target));
+	made.image.go_table.size = 0;
 	assert_int_equal(wp_go_books_read(fake.target, WP_PROFILE_HEAP, &err),
 			 -ENOTSUP);
 	assert_string_equal(err.msg, "not a Go program");

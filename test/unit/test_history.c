@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "wallprof/block_weight.h"
 #include "wallprof/history.h"
 #include "wallprof/profile_processes.h"
 
@@ -219,10 +220,87 @@ static void what_is_chosen_of_processes_is_left(void **state)
 	end();
 }
 
+/* Of thread 0: a long wait, which ticks tell, by WAKER (0: it goes on). */
+static void wait_of(uint32_t stack, uint32_t waker, uint64_t count, uint64_t ns)
+{
+	struct wp_sample_key key = keys[0];
+
+	key.stack = keys[stack].stack;
+	key.object = waker ? wp_block_weight_object(waker, 0) : 0;
+	assert_int_equal(wp_profile_add_sample(&profile, WP_PROFILE_BLOCK, &key,
+					       count, ns),
+			 0);
+}
+
+static uint64_t delay_s(uint32_t stack, uint32_t waker, uint64_t *ret_count)
+{
+	const struct wp_sample_set *set = &profile.sets[WP_PROFILE_BLOCK];
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		if (set->samples[i].key.stack == keys[stack].stack &&
+		    set->samples[i].key.object >> 8 == waker) {
+			*ret_count = set->samples[i].count;
+			return set->samples[i].wall_ns / S;
+		}
+	return 0;
+}
+
+/* It moved to who ended it at its end: with what of it came in that time. */
+static void a_wait_that_began_before_is_cut(void **state)
+{
+	uint64_t from = 60 * (uint64_t)S, to = 70 * (uint64_t)S, n = 9;
+
+	(void)state;
+	begin(1000 * (uint64_t)S, 1 << 20, 0);
+	wait_of(0, 0, 1, 55 * (uint64_t)S);
+	assert_non_null(wp_history_add(&history, &profile, 60 * (uint64_t)S));
+	wait_of(0, 0, 0, 5 * (uint64_t)S);
+	wait_of(0, 0, -UINT64_C(1), -60 * (uint64_t)S);
+	wait_of(0, 7, 1, 60 * (uint64_t)S);
+	wait_of(1, 0, 1, 5 * (uint64_t)S);
+	assert_non_null(wp_history_add(&history, &profile, 70 * (uint64_t)S));
+	assert_int_equal(wp_history_view(&history, &profile, &from, &to), 0);
+	assert_int_equal(delay_s(0, 7, &n), 5);
+	/* It was counted when it began. */
+	assert_int_equal(n, 0);
+	assert_int_equal(delay_s(0, 0, &n), 0);
+	assert_int_equal(delay_s(1, 0, &n), 5);
+	assert_int_equal(n, 1);
+	end();
+}
+
+static void counters_of_a_view_are_of_its_time(void **state)
+{
+	uint64_t from = 1 * (uint64_t)S, to = 2 * (uint64_t)S;
+	struct wp_counters *c = &profile.counters;
+
+	(void)state;
+	begin(100 * (uint64_t)S, 1 << 20, 0);
+	c->stops = 100;
+	c->unchanged = 1000;
+	c->files_unopened = 3;
+	second(0, 1);
+	c->stops += 2;
+	c->processes_denied++;
+	second(0, 2);
+	c->stops += 50;
+	second(0, 3);
+	assert_int_equal(wp_history_view(&history, &profile, &from, &to), 0);
+	assert_int_equal(c->ticks, 1);
+	assert_int_equal(c->stops, 2);
+	assert_int_equal(c->unchanged, 0);
+	assert_int_equal(c->processes_denied, 1);
+	/* It has no names now either. */
+	assert_int_equal(c->files_unopened, 3);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_view_is_what_came_in_its_time),
+		cmocka_unit_test(a_wait_that_began_before_is_cut),
+		cmocka_unit_test(counters_of_a_view_are_of_its_time),
 		cmocka_unit_test(nothing_is_said_of_a_time_without_marks),
 		cmocka_unit_test(old_marks_go),
 		cmocka_unit_test(what_is_taken_back_is_not_below_nothing),

@@ -61,6 +61,12 @@ int wp_task_scan_read(struct wp_task_scan *scan,
 	return 0;
 }
 
+size_t wp_task_scan_lacks_room(const struct wp_task_scan *s)
+{
+	(void)s;
+	return 0;
+}
+
 int wp_task_scan_note_switches(struct wp_task_scan *scan, bool on)
 {
 	(void)scan;
