@@ -186,6 +186,11 @@ bool wp_sampler_sees_tasks(const struct wp_sampler *sampler);
 /* Records lost by which it is told. */
 uint64_t wp_sampler_lost_tasks(const struct wp_sampler *sampler);
 
+/* After the last tick of targets that have ended, once: have the profile hold all of
+ * their time.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_finish_ended(struct wp_sampler *sampler);
+
 /* Between ticks: finish the targets that have ended, and free them; ENDED is called
  * with the process of each, which is not borrowed any more.  0 or -ENOMEM. */
 WP_MUST_CHECK

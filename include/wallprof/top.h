@@ -48,6 +48,8 @@ struct wp_top_known {
 	uint32_t sample;
 	uint64_t since_ns;
 	bool from_begin;
+	/* CPU time of all that the profile has of it. */
+	uint64_t cpu_ns;
 };
 
 struct wp_top {

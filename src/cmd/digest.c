@@ -78,6 +78,16 @@ static void add_time(struct wp_digest *d, const struct wp_sample_key *key,
 	t->mark = d->nmarks;
 }
 
+/* T was on a CPU in the mark at hand, however short, as the scheduler says: its stack
+ * gets that time later. */
+static void note_run(struct wp_digest *d, struct wp_digest_thread *t)
+{
+	if (t->mark != d->nmarks)
+		return;
+	t->ran = true;
+	t->since_ns = 0;
+}
+
 /* Only another thread may end such a wait: is it in a cycle? */
 static bool is_suspect(uint8_t wait)
 {
@@ -101,7 +111,8 @@ static void watch_thread(struct wp_digest *d, const struct wp_digest_thread *t,
 			end_ns - t->since_ns >= SUSPECT_NS;
 	if (t->ran)
 		d->ran_ns = end_ns;
-	if (t->runnable_ns > d->starved_ns)
+	/* What many waits for a CPU took may be told at once, when it runs. */
+	if (!t->ran && t->runnable_ns > d->starved_ns)
 		d->starved_ns = t->runnable_ns;
 }
 
@@ -194,6 +205,10 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 				     mark->end_ns);
 		add_time(d, key, e, mark->begin_ns);
 	}
+	for (uint32_t i = 0; i < mark->n; i++)
+		if (mark->v[i].kind == WP_HISTORY_THREAD &&
+		    mark->v[i].cpu_ns > 0)
+			note_run(d, &d->v[mark->v[i].sample]);
 	count_threads(d, profile, mark, status);
 	wp_parts_raise(status->ns, d->sums);
 	if (d->parts)

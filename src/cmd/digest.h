@@ -38,7 +38,7 @@ struct wp_digest {
 	uint32_t nsuspects;
 	/* End of the last mark in which a thread ran, or begin of the first mark. */
 	uint64_t ran_ns;
-	/* The longest that a thread had been ready to run without running. */
+	/* The longest that a thread that did not run in it had been ready to run. */
 	uint64_t starved_ns;
 	/* All time so far, which may fall; the status tells the most that it has been. */
 	int64_t sums[WP_NSTATES][WP_NWAITS];

@@ -425,8 +425,12 @@ static int sleep_and_tick(struct recorder *c, struct wp_err *err)
 	rc = wp_recording_tick(r, err);
 	if (rc != -ESRCH)
 		return rc;
-	rc = mark(c);
+	rc = wp_sampler_finish_ended(r->sampler);
+	if (!rc)
+		rc = mark(c);
 	r->ended_ns = wp_clock_ns();
+	memset(c->status.threads, 0, sizeof(c->status.threads));
+	c->status.longest_wait_ns = 0;
 	return rc;
 }
 

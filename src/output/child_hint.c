@@ -33,6 +33,9 @@ bool wp_child_hint(const struct wp_profile *profile, char *text, size_t size)
 	struct wp_pairs rows = WP_PAIRS_INIT;
 	bool is_other;
 
+	/* Of several, children are among those that are recorded. */
+	if (wp_profile_is_of_many(profile))
+		return false;
 	ns = add_up(profile, &rows);
 	is_other = ns > all / 2 && rows.len;
 	if (is_other) {

@@ -18,7 +18,11 @@ static void each_row(struct wp_lanes *lanes, bool place)
 {
 	const struct wp_sample_set *set = &lanes->profile->sets[lanes->kind];
 	const struct wp_timeline *timeline = &lanes->profile->timeline;
-	uint32_t n = lanes->kind == WP_PROFILE_WALL ? timeline->n : 0;
+	/* It is of wall time. */
+	uint32_t n = lanes->kind == WP_PROFILE_WALL &&
+				     lanes->profile->meta.has_wall ?
+			     timeline->n :
+			     0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t thread = timeline->v[i].thread;

@@ -321,7 +321,8 @@ static void put_profile(struct wp_pprof_writer *w)
 	choose_main(w);
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		put_sample(w, &set->samples[i]);
-	if (w->kind == WP_PROFILE_WALL && w->profile->timeline.n)
+	if (w->kind == WP_PROFILE_WALL && meta->has_wall &&
+	    w->profile->timeline.n)
 		wp_pprof_put_timeline(&w->buf, w->profile, w->number);
 	if (!wp_pprof_is_noted(w))
 		put_entries(w);

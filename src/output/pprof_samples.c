@@ -139,9 +139,10 @@ static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
 	if (!labels->thread && labels->state && !p->profile->meta.value_type)
 		set_goroutine(p, labels, &t);
 	t.process = process_of(p, labels);
-	/* All threads of a name together have no tid; none is so high. */
-	i = wp_pairs_add(&p->threads, t.name,
-			 t.tid ? (uint32_t)t.tid : ~(t.process + 1));
+	/* All threads of a name together have no tid, and goroutines of several
+	 * processes the same ids. */
+	i = wp_pairs_add(&p->threads, (uint64_t)(t.process + 1) << 32 | t.name,
+			 (uint32_t)t.tid);
 	if (i != UINT32_MAX && i == p->profile->nthreads &&
 	    wp_profile_add_thread(p->profile, &t) == UINT32_MAX)
 		i = UINT32_MAX;

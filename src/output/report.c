@@ -402,7 +402,7 @@ static void put_summary(struct wp_report *r)
 {
 	put_header(r);
 	wp_report_idle(r);
-	if (!r->total_ns) {
+	if (!r->total_ns && !r->profile->sums[r->kind].count) {
 		wp_buf_printf(
 			&r->out, "\n%s.\n",
 			r->profile->meta.leaks_ns &&

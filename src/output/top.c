@@ -28,8 +28,9 @@ static int make_room(struct wp_top *top, const struct wp_profile *profile)
 	while (top->nbefore < src->nsamples)
 		top->before_ns[top->nbefore++] = 0;
 	while (top->nknown < profile->nthreads)
-		top->known[top->nknown++] = (struct wp_top_known){ UINT32_MAX,
-								   0, false };
+		top->known[top->nknown++] = (struct wp_top_known){
+			.sample = UINT32_MAX
+		};
 	return 0;
 }
 
@@ -62,13 +63,18 @@ static uint64_t ready_ns(const struct wp_top_thread *v)
 	return v->ns[WP_STATE_RUNNING] + v->ns[WP_STATE_RUNNABLE];
 }
 
-/* Since when has V been where it is? */
-static void note_since(struct wp_top *top, struct wp_top_thread *v)
+/* Since when has V been where it is?  It has not, if it ran, however short: its stack gets
+ * that time later. */
+static void note_since(struct wp_top *top, const struct wp_profile *profile,
+		       struct wp_top_thread *v)
 {
 	struct wp_top_known *known = &top->known[v->thread];
 	bool is_new = known->sample == UINT32_MAX;
+	uint64_t cpu_ns = profile->threads[v->thread].cpu_ns;
+	bool ran = !is_new && cpu_ns > known->cpu_ns;
 
-	if (ready_ns(v)) {
+	known->cpu_ns = cpu_ns;
+	if (ready_ns(v) || ran) {
 		known->since_ns = 0;
 	} else if (is_new || known->sample != v->sample || !known->since_ns) {
 		known->since_ns = top->look_ns - v->all_ns;
@@ -182,7 +188,7 @@ int wp_top_list(struct wp_top *top, const struct wp_profile *profile)
 		/* It has ended. */
 		if (top->v[i].sample == UINT32_MAX)
 			continue;
-		note_since(top, &top->v[i]);
+		note_since(top, profile, &top->v[i]);
 		all_ns += top->v[i].all_ns;
 		all++;
 		if (is_wanted(top, profile, &top->v[i]))

@@ -147,8 +147,12 @@ void wp_target_rename(struct wp_target *target, const char *name)
 		return;
 	}
 	id = wp_profile_share_process(profile, p->pid, name, most);
-	if (id != UINT32_MAX)
-		target->index = id;
+	if (id == UINT32_MAX)
+		return;
+	p = &profile->processes[target->index];
+	if (p->nmore)
+		p->nmore--;
+	target->index = id;
 }
 
 void wp_target_begin_born(struct wp_target *target, uint64_t since_ns)

@@ -5,6 +5,7 @@
 
 #include "sampler_loop.h"
 #include "target.h"
+#include "thread_starts.h"
 #include "threads.h"
 #include "wallprof/profile_processes.h"
 
@@ -39,7 +40,8 @@ int wp_sampler_settle(struct wp_sampler *loop)
 
 		for (size_t k = 0; k < target->nthreads; k++)
 			wp_threads_settle(target->threads[k]);
-		no_memory |= target->no_memory;
+		no_memory |= target->no_memory ||
+			     wp_thread_starts_settle(target);
 	}
 	for (size_t i = 0; i < loop->ncommons; i++)
 		loop->commons[i]->profile->counters.files_dropped =
@@ -100,15 +102,22 @@ static int finish_ended(struct wp_target *target)
 	return rc ? rc : wp_target_finish(target);
 }
 
+int wp_sampler_finish_ended(struct wp_sampler *loop)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < loop->ntargets && !rc; i++)
+		rc = finish_ended(loop->targets[i]);
+	return rc;
+}
+
 int wp_sampler_retire(struct wp_sampler *loop,
 		      void (*ended)(void *ctx, struct wp_process *process),
 		      void *ctx)
 {
 	size_t n = 0;
-	int rc = 0;
+	int rc = wp_sampler_finish_ended(loop);
 
-	for (size_t i = 0; i < loop->ntargets && !rc; i++)
-		rc = finish_ended(loop->targets[i]);
 	for (size_t i = 0; i < loop->ntargets; i++) {
 		struct wp_target *target = loop->targets[i];
 		struct wp_process *process = target->process;

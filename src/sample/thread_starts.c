@@ -36,6 +36,7 @@ struct thread_start {
 	pid_t tid;
 	/* Tid of the thread that started it; 0: not known. */
 	pid_t creator;
+	/* From then on its life is not counted yet. */
 	uint64_t begin_ns;
 	/* It was counted, with KEY: its creator's sample came, or none is
 	 * expected. */
@@ -143,6 +144,28 @@ static int count_without_stack(struct wp_target *target,
 			    0;
 }
 
+/* Count the life of START's thread until NOW, if the thread is counted. */
+static int add_life(struct wp_target *target, struct thread_start *start,
+		    uint64_t now)
+{
+	uint64_t from_ns = start->begin_ns;
+
+	if (!start->counted || now <= from_ns)
+		return 0;
+	start->begin_ns = now;
+	return add_weight(target, &start->key, 0, now - from_ns);
+}
+
+int wp_thread_starts_settle(struct wp_target *target)
+{
+	struct wp_thread_starts *b = target->thread_starts;
+	int rc = 0;
+
+	for (size_t i = 0; b && i < b->n && !rc; i++)
+		rc = add_life(target, &b->v[i], target->loop->tick_ns);
+	return rc;
+}
+
 /* START's thread ended at END_NS: count its life and remove START. */
 static int end_start(struct wp_target *target, struct thread_start *start,
 		     uint64_t end_ns)
@@ -151,9 +174,8 @@ static int end_start(struct wp_target *target, struct thread_start *start,
 
 	if (!start->counted && start->creator)
 		rc = count_without_stack(target, start);
-	if (!rc && start->counted && end_ns > start->begin_ns)
-		rc = add_weight(target, &start->key, 0,
-				end_ns - start->begin_ns);
+	if (!rc)
+		rc = add_life(target, start, end_ns);
 	remove_start(target->thread_starts, start);
 	return rc;
 }

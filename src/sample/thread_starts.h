@@ -31,6 +31,10 @@ int wp_thread_starts_tick(struct wp_target *target);
 WP_MUST_CHECK
 int wp_thread_starts_read(struct wp_common *common, struct wp_sampler *loop);
 
+/* Between ticks: count how long the threads have lived that do.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_thread_starts_settle(struct wp_target *target);
+
 /* The same of TARGET after its last tick. */
 WP_MUST_CHECK
 int wp_thread_starts_finish(struct wp_target *target);

@@ -62,6 +62,27 @@ static void rows_of_a_thread_are_in_order_of_time(void **state)
 	wp_lanes_clear(&lanes);
 }
 
+/* The timeline is of wall time. */
+static void rows_of_cpu_time_are_samples(void **state)
+{
+	struct wp_lanes lanes;
+	uint64_t sum = 0, all = 0;
+
+	(void)state;
+	p.meta.has_wall = false;
+	p.meta.has_cpu = true;
+	for (uint32_t i = 0; i < p.sets[WP_PROFILE_WALL].nsamples; i++)
+		all += p.sets[WP_PROFILE_WALL].samples[i].cpu_ns;
+	assert_int_equal(wp_lanes_init(&lanes, &p, WP_PROFILE_WALL), 0);
+	for (uint32_t t = 0; t < p.nthreads; t++) {
+		assert_false(lanes.timed[t]);
+		for (uint32_t i = lanes.first[t]; i < lanes.first[t + 1]; i++)
+			sum += wp_lanes_row(&lanes, t, i).value;
+	}
+	assert_int_equal(sum, all);
+	wp_lanes_clear(&lanes);
+}
+
 static void thread_out_of_the_timeline_has_its_sums(void **state)
 {
 	struct wp_lanes lanes;
@@ -164,6 +185,7 @@ int main(int argc, char **argv)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(rows_of_a_thread_are_in_order_of_time),
+		T(rows_of_cpu_time_are_samples),
 		T(thread_out_of_the_timeline_has_its_sums),
 		T(time_unwatched_has_no_key),
 		T(stacks_of_one_beginning_share_its_nodes),

@@ -560,6 +560,9 @@ static void long_waits_for_children_are_a_hint(void **state)
 	assert_true(wp_child_hint(&p, text, sizeof(text)));
 	assert_non_null(strstr(text, "71.4 % of the time this process waited "
 				     "for children, most for child 7 (cc):"));
+	/* Of several it is among those that are recorded. */
+	p.meta.is_of_many = true;
+	assert_false(wp_child_hint(&p, text, sizeof(text)));
 	wp_profile_clear(&p);
 }
 

@@ -128,6 +128,25 @@ static void a_thread_counts_with_its_creators_stack_and_its_life(void **state)
 	assert_non_null(strstr(source(), "perf events of each thread"));
 }
 
+/* What is served has no end. */
+static void a_thread_that_lives_has_a_life_so_far(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	assert_int_equal(fake_target_tick(&fake, TICK), 0);
+	assert_int_equal(wp_sampler_settle(fake.sampler), 0);
+	assert_starts(7, WITH_STACK, 1, TICK);
+	assert_int_equal(fake_target_tick(&fake, TICK), 0);
+	assert_int_equal(wp_sampler_settle(fake.sampler), 0);
+	assert_starts(7, WITH_STACK, 1, 2 * TICK);
+	fake_now_ns += 5 * WP_NS_PER_MS;
+	put(WP_PERF_EXIT, 100, 7);
+	finish();
+	assert_starts(7, WITH_STACK, 1, 2 * TICK + 5 * WP_NS_PER_MS);
+}
+
 /* The last stops may take longer than the last tick. */
 static void a_thread_that_starts_after_the_last_tick_is_not_told(void **state)
 {
@@ -636,6 +655,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_counts_with_its_creators_stack_and_its_life),
+		TEST(a_thread_that_lives_has_a_life_so_far),
 		TEST(a_thread_that_starts_after_the_last_tick_is_not_told),
 		TEST(a_thread_whose_sample_does_not_come_counts_without),
 		TEST(a_sample_of_a_process_that_starts_is_no_threads),

@@ -90,6 +90,26 @@ static void a_look_has_what_came_since_the_last(void **state)
 			 WP_STATE_RUNNING);
 }
 
+/* Its stack gets the time later. */
+static void who_ran_for_a_moment_has_moved(void **state)
+{
+	(void)state;
+	look(40 * S);
+	for (int i = 1; i < 5; i++) {
+		add("work-1", WP_STATE_WAITING, S);
+		look((40 + (uint64_t)i) * S);
+	}
+	assert_int_equal(find("work-1")->since_ns, 4 * S);
+	add("work-1", WP_STATE_WAITING, S);
+	for (uint32_t i = 0; i < profile.nthreads; i++)
+		profile.threads[i].cpu_ns += 1000;
+	look(45 * S);
+	assert_int_equal(find("work-1")->since_ns, 0);
+	add("work-1", WP_STATE_WAITING, S);
+	look(46 * S);
+	assert_int_equal(find("work-1")->since_ns, S);
+}
+
 /* A wait that was shown and then turns out to have been another state's time. */
 static void what_is_taken_back_is_less_than_nothing_nowhere(void **state)
 {
@@ -207,6 +227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_look_has_what_came_since_the_last),
 		TEST(what_is_taken_back_is_less_than_nothing_nowhere),
+		TEST(who_ran_for_a_moment_has_moved),
 		TEST(who_does_not_run_stays_where_it_is),
 		TEST(threads_are_sorted_and_filtered),
 		TEST(places_are_in_threads_on_average),
