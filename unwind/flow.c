@@ -13,6 +13,9 @@ enum {
 	/* Registers that a call may change, a bit each: rax, rcx, rdx, rsi, rdi,
 	 * r8 to r11 (psABI 3.2.1). */
 	CALLER_SAVED = 0xfc7,
+	/* Windows that are read, each by a system call: code that leaps from one to
+	 * another at each instruction costs no more than other code. */
+	WINDOWS_MAX = 1024,
 };
 
 /* Where an instruction leads to: _NEXT to the next one alone, _END nowhere that
@@ -33,6 +36,7 @@ void wp_flow_open(struct wp_flow *flow, const struct wp_unwind_modules *modules,
 	flow->modules = modules;
 	flow->mem = mem;
 	flow->reads = reads;
+	flow->windows = WINDOWS_MAX;
 	flow->code_avma = flow->code_end_avma = 0;
 }
 
@@ -47,8 +51,10 @@ bool wp_flow_slot(struct wp_flow *flow, uint64_t avma, uint64_t *ret)
 /* Let [START, END) of module M, which has no file, be the window. */
 static bool read_window(struct wp_flow *f, uint64_t start, uint64_t end)
 {
-	if (f->mem->read(f->mem->ctx, start, f->room, (size_t)(end - start)))
+	if (!f->windows ||
+	    f->mem->read(f->mem->ctx, start, f->room, (size_t)(end - start)))
 		return false;
+	f->windows--;
 	f->code = f->room;
 	f->code_avma = start;
 	f->code_end_avma = end;

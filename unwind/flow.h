@@ -40,6 +40,8 @@ struct wp_flow {
 	const struct wp_mem *mem;
 	/* Words of memory (slots of GOTs) that may still be read. */
 	unsigned int reads;
+	/* Windows on code of no file that may. */
+	unsigned int windows;
 	/* Code as it lies in an image, or in ROOM: [code_avma, code_end_avma). */
 	const uint8_t *code;
 	uint64_t code_avma;

@@ -20,6 +20,8 @@
 struct wp_ns_tid {
 	pid_t own;
 	pid_t tid;
+	/* Of a child: it had ended at LOOKED_NS. */
+	bool has_ended;
 };
 
 /* The threads or children of a process, as they were listed at one time. */
@@ -27,8 +29,10 @@ struct wp_ns_tids {
 	/* v[0..len) by OWN, owned. */
 	struct wp_ns_tid *v;
 	size_t len;
-	/* CLOCK_MONOTONIC when the list was begun; 0: there is none. */
+	/* CLOCK_MONOTONIC when the list was begun, and of that which was looked through
+	 * for children that have ended; 0: there is none. */
 	uint64_t time_ns;
+	uint64_t looked_ns;
 };
 
 /* A process of the dump, held open until the snapshot is cleared. */

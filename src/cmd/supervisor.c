@@ -140,6 +140,23 @@ static void hand_on(struct supervisor *s, int sig)
 		kill(s->worker.pid, sig);
 }
 
+/* Stop as SIG does, which is blocked: not at all in a process group whose parents have
+ * gone, where nobody could set it going again (setpgid(2)). */
+static void stop_by(int sig)
+{
+	const struct sigaction by_default = { .sa_handler = SIG_DFL };
+	struct sigaction act;
+	sigset_t set;
+
+	sigaction(sig, &by_default, &act);
+	raise(sig);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigaction(sig, &act, NULL);
+}
+
 static void take_signals(struct supervisor *s)
 {
 	for (size_t i = 0; i < COUNT(ending); i++)
@@ -150,7 +167,7 @@ static void take_signals(struct supervisor *s)
 			continue;
 		seen[stopping[i]] = 0;
 		/* The worker sees it, and pauses. */
-		raise(SIGSTOP);
+		stop_by(stopping[i]);
 	}
 	reap(s);
 }

@@ -345,11 +345,42 @@ static void add_doubt(struct wp_links *links, const struct wp_links_wait *w,
 	snapshot->doubtful_pid = pid;
 }
 
+/* What doubt there is of the waits of a process for an object. */
+struct doubt {
+	bool is_known;
+	uint32_t process;
+	enum wp_edge_kind kind;
+	enum wp_wait_doubt doubt;
+	pid_t pid;
+};
+
+/* The same as find_doubt; KNOWN is that of the object's last wait, as many threads may wait
+ * for one. */
+static enum wp_wait_doubt know_doubt(const struct wp_links *links,
+				     const struct wp_links_wait *w,
+				     const struct wp_fd_holders *holders,
+				     struct doubt *known, pid_t *pid)
+{
+	uint32_t process = links->snapshot->dump.threads[w->thread].process;
+
+	if (!known->is_known || known->process != process ||
+	    known->kind != w->kind) {
+		*known = (struct doubt){ .is_known = true,
+					 .process = process,
+					 .kind = w->kind };
+		known->doubt = find_doubt(links, w, holders, &known->pid);
+	}
+	*pid = known->pid;
+	return known->doubt;
+}
+
 static int add_holders(struct wp_links *links,
 		       const struct wp_fd_holders *holders)
 {
 	const struct wp_dump *dump = &links->snapshot->dump;
-	int rc = 0;
+	struct doubt *doubts = calloc((size_t)links->nobjects + 1,
+				      sizeof(*doubts));
+	int rc = doubts ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < links->nwaits && !rc; i++) {
 		const struct wp_links_wait *w = &links->waits[i];
@@ -359,7 +390,7 @@ static int add_holders(struct wp_links *links,
 
 		if (wp_links_is_full(links, w->thread))
 			continue;
-		doubt = find_doubt(links, w, holders, &pid);
+		doubt = know_doubt(links, w, holders, &doubts[w->object], &pid);
 		for (size_t k = 0; k < holders->len && !rc; k++)
 			if (can_end(links, w, &holders->v[k]))
 				rc = add_holder(links, w, holders->v[k].pid);
@@ -372,6 +403,7 @@ static int add_holders(struct wp_links *links,
 		if (!rc)
 			rc = wp_links_add_sigchld(links, w->thread);
 	}
+	free(doubts);
 	return rc;
 }
 

@@ -198,19 +198,31 @@ static bool has_ended(pid_t pid)
 	return wp_proc_stat_read(&stat, pid) || wp_proc_stat_has_ended(&stat);
 }
 
+/* Once for each list: there may be many, and many threads. */
+static void find_ended(struct wp_ns_tids *children)
+{
+	if (children->looked_ns == children->time_ns)
+		return;
+	for (size_t i = 0; i < children->len; i++)
+		children->v[i].has_ended = has_ended(children->v[i].tid);
+	children->looked_ns = children->time_ns;
+}
+
 int wp_links_add_sigchld(struct wp_links *links, uint32_t thread)
 {
 	struct wp_snapshot_process *process = wp_links_process(links, thread);
 	const struct wp_dump *dump = &links->snapshot->dump;
-	const struct wp_ns_tids *children = &process->children;
+	struct wp_ns_tids *children = &process->children;
 	int rc = 0;
 
 	if (!dump->processes[dump->threads[thread].process].catches_child ||
 	    !dump->nedges || dump->edges[dump->nedges - 1].from != thread)
 		return 0;
 	rc = wp_pid_namespace_children(process, links->round_ns);
+	if (!rc)
+		find_ended(children);
 	for (size_t i = 0; i < children->len && !rc; i++)
-		if (!has_ended(children->v[i].tid))
+		if (!children->v[i].has_ended)
 			rc = wp_links_add_edge(links, WP_EDGE_CHILD, thread,
 					       children->v[i].tid,
 					       "child, by SIGCHLD");

@@ -47,7 +47,7 @@ static int by_own(const void *a, const void *b)
 
 static pid_t find_own(const struct wp_ns_tids *list, pid_t own)
 {
-	const struct wp_ns_tid key = { own, 0 }, *found = NULL;
+	const struct wp_ns_tid key = { .own = own }, *found = NULL;
 
 	if (list->len)
 		found = bsearch(&key, list->v, list->len, sizeof(key), by_own);
@@ -69,7 +69,8 @@ static int fill_list(struct wp_ns_tids *list, const struct wp_tids *tids,
 		snprintf(path, sizeof(path), "%s%d/status", prefix, tid);
 		if (level)
 			own = read_own_pid(dirfd, path, level);
-		list->v[list->len++] = (struct wp_ns_tid){ own, tid };
+		list->v[list->len++] = (struct wp_ns_tid){ .own = own,
+							   .tid = tid };
 	}
 	qsort(list->v, list->len, sizeof(*list->v), by_own);
 	return 0;

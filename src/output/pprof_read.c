@@ -9,6 +9,7 @@
 #include "pprof_read.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -338,10 +339,13 @@ static void read_comment(struct wp_pprof *p, uint32_t id)
 	static const char command[] = "command: ", pid[] = "pid: ",
 			  target[] = "target: ", kind[] = "kind: ",
 			  entries[] = "entries: ";
-	const char *hz = strstr(text, " Hz asked, ");
+	const char *asked = strstr(text, " Hz asked, ");
+	double hz = asked && !strncmp(text, "ticks: ", 7) ?
+			    strtod(asked + 11, NULL) :
+			    0;
 
-	if (hz && !strncmp(text, "ticks: ", 7))
-		profile->meta.achieved_hz = strtod(hz + 11, NULL);
+	if (isfinite(hz) && hz > 0)
+		profile->meta.achieved_hz = hz;
 	if (!strncmp(text, command, strlen(command)))
 		profile->meta.command_line = wp_pprof_tail(p, id,
 							   strlen(command));

@@ -147,3 +147,18 @@ def test_a_file_is_written_as_if_there_were_no_terminal(locked, tmp_path):
     written = text.read_text()
     assert "\x1b" not in written
     assert written.index("Thread time by state") < written.index("Call tree")
+
+
+def test_ctrl_z_stops_nothing_that_nobody_could_set_going_again(tmp_path):
+    """In a process group whose parents have gone, as under `ssh -t host wallprof`."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execve(WALLPROF, [str(WALLPROF), "-o", str(tmp_path / "x.pb.gz"),
+                             "--", "sleep", "2"], {"TERM": "xterm"})
+    text = b""
+    while b"ticks" not in text:
+        text += os.read(master, 4096)
+    os.write(master, b"\x1a")
+    read_all(master)
+    os.close(master)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

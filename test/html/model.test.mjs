@@ -156,6 +156,11 @@ test('a cycle of waits is found, and a chain is none', () => {
   assert.equal(m.cycleOf([edge(1, 2), edge(2, 3)]), null);
   assert.deepEqual(m.cycleOf([edge(9, 1), edge(1, 2), edge(2, 1)]).map((e) => e.from), [1, 2]);
   assert.deepEqual(m.cycleOf([edge(4, 4)]).map((e) => e.from), [4]);
+  /* Each of a long chain is met once. */
+  const chain = Array.from({ length: 100000 }, (_, i) => edge(i, i + 1));
+  assert.equal(m.cycleOf(chain), null);
+  assert.equal(m.cycleOf(chain.toReversed()), null);
+  assert.deepEqual(m.cycleOf([...chain, edge(100000, 99999)]).map((e) => e.from), [99999, 100000]);
   /* worker-2 waits for worker-2's lock at the end. */
   assert.deepEqual(m.waitEdges(server()).map((e) => [e.from, e.to]), [[1, 1]]);
 });

@@ -329,6 +329,36 @@ static void code_ends_where_its_module_does(void **state)
 	assert_int_equal(wp_flow_code(&f.flow, AVMA, buf, 1), 1);
 }
 
+static void put_jump(size_t at, size_t to)
+{
+	int32_t off = (int32_t)to - (int32_t)at - 5;
+
+	f.memory[at] = 0xe9;
+	memcpy(f.memory + at + 1, &off, sizeof(off));
+}
+
+/* Each jump leads to the other window, which is read anew. */
+static void code_that_leaps_about_is_left(void **state)
+{
+	enum { JUMPS = 800, LONG = 4000 };
+
+	(void)state;
+	start(NULL);
+	for (size_t i = 0; i < JUMPS; i++) {
+		put_jump(5 * i, WP_FLOW_WINDOW + 5 * i);
+		put_jump(WP_FLOW_WINDOW + 5 * i, 5 * (i + 1));
+	}
+	put(5 * JUMPS, CODE("\xc3"));
+	follow(AVMA, 0, LONG);
+	assert_int_equal(f.n, 0);
+	assert_int_equal(f.flow.windows, 0);
+	assert_in_range(LONG - f.flow.budget, 1024, 1026);
+	/* A few are nothing. */
+	put(500, CODE("\xc3"));
+	follow(AVMA, 0, LONG);
+	assert_int_equal(f.n, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +371,7 @@ int main(void)
 		cmocka_unit_test(a_flow_ends),
 		cmocka_unit_test(a_way_ends_where_another_function_begins),
 		cmocka_unit_test(code_ends_where_its_module_does),
+		cmocka_unit_test(code_that_leaps_about_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ export const css = (c) => 'rgb(' + c.join(' ') + ')';
 
 /* Dark text is readable on all of them in light mode, light text in dark mode. */
 export function stateColour(cat, dark) {
-  const [hue, saturation] = STATES[cat] || [hash(cat) % 360, 35];
+  const [hue, saturation] = Object.hasOwn(STATES, cat) ? STATES[cat] : [hash(cat) % 360, 35];
 
   return rgb(hue, dark ? saturation * 0.8 : saturation, dark ? 33 : 74);
 }

@@ -452,15 +452,18 @@ export function waitEdges(p) {
 /* A cycle of EDGES as a list of edges; null: there is none. */
 export function cycleOf(edges) {
   const out = new Map(edges.map((e) => [e.from, e]));
+  /* By edge, the first of the walk that has met it. */
+  const met = new Map();
 
   for (const edge of edges) {
     const path = [];
     let e = edge;
-    while (e && !path.includes(e)) {
+    while (e && !met.has(e)) {
+      met.set(e, edge);
       path.push(e);
       e = out.get(e.to);
     }
-    if (e)
+    if (e && met.get(e) === edge)
       return path.slice(path.indexOf(e));
   }
   return null;

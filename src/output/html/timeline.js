@@ -36,11 +36,11 @@ export function intervalText(p, t, row) {
   ].filter(Boolean).join('\n');
 }
 
-/* A step of the ruler, so that there are at most MOST of them in NS. */
+/* A step of the ruler, so that there are at most MOST of them in NS, or one. */
 function step(ns, most) {
   let s = 1;
 
-  while (ns / s > most)
+  while (ns / s > Math.max(1, most))
     s *= String(s)[0] === '2' ? 2.5 : 2;
   return s;
 }
