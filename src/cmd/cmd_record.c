@@ -71,11 +71,23 @@ static void put_progress(const char *text)
 		close(own);
 }
 
+/* "" while it is too early to say. */
+static void describe_cost(const struct recording *r, uint64_t now, char *text,
+			  size_t size)
+{
+	uint64_t cpu_ns = wp_clock_used_ns(RUSAGE_SELF) - r->start_cpu_ns;
+
+	text[0] = '\0';
+	if (now - r->start_ns >= PROGRESS_NS)
+		snprintf(text, size, ", %.2f %% of a core",
+			 100 * (double)cpu_ns / (double)(now - r->start_ns));
+}
+
 static void show_progress(struct recording *r, uint64_t now)
 {
 	const struct wp_counters *c = &r->profile.counters;
 	const struct wp_profile_sums *sums = &r->profile.sums[WP_PROFILE_WALL];
-	char left[48] = "", line[256], text[sizeof(line) + 8];
+	char left[48] = "", cost[32], line[256], text[sizeof(line) + 8];
 	struct winsize size;
 
 	if (r->options->quiet || now < r->progress_ns ||
@@ -92,16 +104,12 @@ static void show_progress(struct recording *r, uint64_t now)
 	/* Without memory the next tick fails. */
 	(void)!wp_sampler_settle(r->sampler);
 	wp_profile_add_up(&r->profile);
+	describe_cost(r, now, cost, sizeof(cost));
 	snprintf(line, sizeof(line),
-		 "wallprof: %s, %zu threads, %llu samples, %llu lost, "
-		 "%.2f %% of a core",
-		 left, wp_sampler_count_threads(r->sampler),
+		 "wallprof: %s, %zu threads, %llu samples, %llu lost%s", left,
+		 wp_sampler_count_threads(r->sampler),
 		 (unsigned long long)(sums->count + sums->cpu_count),
-		 (unsigned long long)(c->missed_ticks + c->samples_lost),
-		 100 *
-			 (double)(wp_clock_used_ns(RUSAGE_SELF) -
-				  r->start_cpu_ns) /
-			 (double)(now - r->start_ns + 1));
+		 (unsigned long long)(c->missed_ticks + c->samples_lost), cost);
 	/* A line that wraps is not taken back: the terminal would scroll. */
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col &&
 	    size.ws_col <= strlen(line))
