@@ -309,29 +309,6 @@ static int add_holder(struct wp_links *links, const struct wp_links_wait *w,
 		o->want->kind == WP_FILE_WANT_FLOCK ? "FLOCK" : "OFDLCK");
 }
 
-/* Why others than HOLDERS may end wait W, and in *PID which process, where that is known. */
-static enum wp_wait_doubt find_doubt(const struct wp_links *links,
-				     const struct wp_links_wait *w,
-				     const struct wp_fd_holders *holders,
-				     pid_t *pid)
-{
-	const struct wp_fd_denied *denied;
-
-	if (holders->cut)
-		return WP_DOUBT_CUT;
-	denied = wp_links_find_denied(links, w, holders);
-	if (denied) {
-		*pid = denied->pid;
-		return denied->receives ? WP_DOUBT_SENT : WP_DOUBT_DENIED;
-	}
-	if (w->kind == WP_EDGE_FILE_LOCK)
-		return WP_DOUBT_NONE;
-	if (wp_links_may_be_in_ring(links, w, holders))
-		return WP_DOUBT_RING;
-	return wp_links_may_be_outside(links, w) ? WP_DOUBT_OUTSIDE :
-						   WP_DOUBT_NONE;
-}
-
 static void add_doubt(struct wp_links *links, const struct wp_links_wait *w,
 		      enum wp_wait_doubt doubt, pid_t pid, bool has_edges)
 {
@@ -345,41 +322,12 @@ static void add_doubt(struct wp_links *links, const struct wp_links_wait *w,
 	snapshot->doubtful_pid = pid;
 }
 
-/* What doubt there is of the waits of a process for an object. */
-struct doubt {
-	bool is_known;
-	uint32_t process;
-	enum wp_edge_kind kind;
-	enum wp_wait_doubt doubt;
-	pid_t pid;
-};
-
-/* The same as find_doubt; KNOWN is that of the object's last wait, as many threads may wait
- * for one. */
-static enum wp_wait_doubt know_doubt(const struct wp_links *links,
-				     const struct wp_links_wait *w,
-				     const struct wp_fd_holders *holders,
-				     struct doubt *known, pid_t *pid)
-{
-	uint32_t process = links->snapshot->dump.threads[w->thread].process;
-
-	if (!known->is_known || known->process != process ||
-	    known->kind != w->kind) {
-		*known = (struct doubt){ .is_known = true,
-					 .process = process,
-					 .kind = w->kind };
-		known->doubt = find_doubt(links, w, holders, &known->pid);
-	}
-	*pid = known->pid;
-	return known->doubt;
-}
-
 static int add_holders(struct wp_links *links,
 		       const struct wp_fd_holders *holders)
 {
 	const struct wp_dump *dump = &links->snapshot->dump;
-	struct doubt *doubts = calloc((size_t)links->nobjects + 1,
-				      sizeof(*doubts));
+	struct wp_links_doubt *doubts = calloc((size_t)links->nobjects + 1,
+					       sizeof(*doubts));
 	int rc = doubts ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < links->nwaits && !rc; i++) {
@@ -390,7 +338,8 @@ static int add_holders(struct wp_links *links,
 
 		if (wp_links_is_full(links, w->thread))
 			continue;
-		doubt = know_doubt(links, w, holders, &doubts[w->object], &pid);
+		doubt = wp_links_find_doubt(links, w, holders,
+					    &doubts[w->object], &pid);
 		for (size_t k = 0; k < holders->len && !rc; k++)
 			if (can_end(links, w, &holders->v[k]))
 				rc = add_holder(links, w, holders->v[k].pid);
@@ -421,14 +370,20 @@ static void clear_round(struct wp_links *links)
 static bool is_any_sent(const struct wp_links *links,
 			const struct wp_fd_holders *holders)
 {
-	for (uint32_t i = 0; i < links->nwaits && !holders->cut; i++) {
-		const struct wp_fd_denied *denied = wp_links_find_denied(
-			links, &links->waits[i], holders);
+	struct wp_links_doubt *doubts = calloc((size_t)links->nobjects + 1,
+					       sizeof(*doubts));
+	bool is_sent = false;
 
-		if (denied && denied->receives)
-			return true;
+	for (uint32_t i = 0; doubts && i < links->nwaits && !is_sent; i++) {
+		const struct wp_links_wait *w = &links->waits[i];
+		pid_t pid;
+
+		is_sent = wp_links_find_doubt(links, w, holders,
+					      &doubts[w->object],
+					      &pid) == WP_DOUBT_SENT;
 	}
-	return false;
+	free(doubts);
+	return is_sent;
 }
 
 /* The edges of all waits of the round. */

@@ -134,26 +134,29 @@ int wp_links_add_lock_holder(struct wp_links *links, uint32_t thread,
 WP_MUST_CHECK
 int wp_links_add_lock_taker(struct wp_links *links, uint32_t thread,
 			    pid_t taker);
+
+/* What doubt there is of the waits of a process for an object. */
+struct wp_links_doubt {
+	bool is_known;
+	uint32_t process;
+	enum wp_edge_kind kind;
+	enum wp_wait_doubt doubt;
+	pid_t pid;
+};
+
+/* links_denied.c: why others than HOLDERS may end WAIT, and in *PID which process, 0 where that is not
+ * known.  KNOWN, empty at first, is that of its object's last wait: many threads may wait
+ * for one. */
+enum wp_wait_doubt wp_links_find_doubt(const struct wp_links *links,
+				       const struct wp_links_wait *wait,
+				       const struct wp_fd_holders *holders,
+				       struct wp_links_doubt *known,
+				       pid_t *pid);
+
 /* HOLDER has the same open file as WAIT's thread, whose own lock does not keep
  * it waiting. */
 bool wp_links_is_same_file(const struct wp_links *links,
 			   const struct wp_links_wait *wait,
 			   const struct wp_fd_holder *holder);
-
-/* links_denied.c: a process that may have what WAIT waits for, or receive it, though it was
- * not seen to; NULL: none. */
-const struct wp_fd_denied *
-wp_links_find_denied(const struct wp_links *links,
-		     const struct wp_links_wait *wait,
-		     const struct wp_fd_holders *holders);
-/* Has the process of WAIT's thread, or one that has what that waits for, an io_uring, by
- * which the kernel may write or read for it? */
-bool wp_links_may_be_in_ring(const struct wp_links *links,
-			     const struct wp_links_wait *wait,
-			     const struct wp_fd_holders *holders);
-/* May a process outside of wallprof's PID namespace, which no /proc here shows, have what
- * WAIT waits for? */
-bool wp_links_may_be_outside(const struct wp_links *links,
-			     const struct wp_links_wait *wait);
 
 #endif

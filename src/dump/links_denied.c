@@ -162,10 +162,11 @@ static bool is_any_since(const struct wp_fd_holders *holders,
 	return false;
 }
 
-const struct wp_fd_denied *
-wp_links_find_denied(const struct wp_links *links,
-		     const struct wp_links_wait *wait,
-		     const struct wp_fd_holders *holders)
+/* A process that may have what WAIT waits for, or receive it, though it was not seen to;
+ * NULL: none. */
+static const struct wp_fd_denied *
+find_denied(const struct wp_links *links, const struct wp_links_wait *wait,
+	    const struct wp_fd_holders *holders)
 {
 	const struct wp_snapshot_process *p = wp_links_process(links,
 							       wait->thread);
@@ -203,9 +204,11 @@ static bool is_among(const struct wp_tids *pids, pid_t pid)
 	return i < pids->len;
 }
 
-bool wp_links_may_be_in_ring(const struct wp_links *links,
-			     const struct wp_links_wait *wait,
-			     const struct wp_fd_holders *holders)
+/* Has the process of WAIT's thread, or one that has what that waits for, an io_uring, by
+ * which the kernel may write or read for it? */
+static bool may_be_in_ring(const struct wp_links *links,
+			   const struct wp_links_wait *wait,
+			   const struct wp_fd_holders *holders)
 {
 	if (is_among(&holders->rings,
 		     wp_links_process(links, wait->thread)->process.pid))
@@ -260,8 +263,10 @@ static int64_t made_ns(const struct wp_snapshot_process *process, int fd)
 /* What processes of a PID namespace have from outside came in with the first of their
  * ancestors there: what is older than that, or if that is not known, what all of them
  * have. */
-bool wp_links_may_be_outside(const struct wp_links *links,
-			     const struct wp_links_wait *wait)
+/* May a process outside of wallprof's PID namespace, which no /proc here shows, have what
+ * WAIT waits for? */
+static bool may_be_outside(const struct wp_links *links,
+			   const struct wp_links_wait *wait)
 {
 	const struct wp_snapshot_process *p = wp_links_process(links,
 							       wait->thread);
@@ -280,4 +285,44 @@ bool wp_links_may_be_outside(const struct wp_links *links,
 	if (made && line.n && !wp_proc_stat_read(&first, line.pid[line.n - 1]))
 		return made < real_ns(first.start_time) + (int64_t)COARSE_NS;
 	return line.lacking == line.n;
+}
+
+/* Why others than HOLDERS may end wait W, and in *PID which process, where that is known. */
+static enum wp_wait_doubt find_doubt(const struct wp_links *links,
+				     const struct wp_links_wait *w,
+				     const struct wp_fd_holders *holders,
+				     pid_t *pid)
+{
+	const struct wp_fd_denied *denied;
+
+	if (holders->cut)
+		return WP_DOUBT_CUT;
+	denied = find_denied(links, w, holders);
+	if (denied) {
+		*pid = denied->pid;
+		return denied->receives ? WP_DOUBT_SENT : WP_DOUBT_DENIED;
+	}
+	if (w->kind == WP_EDGE_FILE_LOCK)
+		return WP_DOUBT_NONE;
+	if (may_be_in_ring(links, w, holders))
+		return WP_DOUBT_RING;
+	return may_be_outside(links, w) ? WP_DOUBT_OUTSIDE : WP_DOUBT_NONE;
+}
+
+enum wp_wait_doubt wp_links_find_doubt(const struct wp_links *links,
+				       const struct wp_links_wait *w,
+				       const struct wp_fd_holders *holders,
+				       struct wp_links_doubt *known, pid_t *pid)
+{
+	uint32_t process = links->snapshot->dump.threads[w->thread].process;
+
+	if (!known->is_known || known->process != process ||
+	    known->kind != w->kind) {
+		*known = (struct wp_links_doubt){ .is_known = true,
+						  .process = process,
+						  .kind = w->kind };
+		known->doubt = find_doubt(links, w, holders, &known->pid);
+	}
+	*pid = known->pid;
+	return known->doubt;
 }
