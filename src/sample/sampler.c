@@ -487,6 +487,7 @@ void wp_sampler_free(struct wp_sampler *loop)
 	wp_image_cache_clear(&loop->images);
 	wp_stack_copy_clear(&loop->copy);
 	wp_copies_ahead_clear(&loop->ahead);
+	wp_stops_held_clear(&loop->held);
 	free(loop->frame_room);
 	free(loop->cfa_room);
 	free(loop);

@@ -17,6 +17,7 @@
 #include "pace.h"
 #include "perf_source.h"
 #include "stack_copy.h"
+#include "stop_held.h"
 #include "wallprof/kallsyms.h"
 #include "wallprof/random.h"
 #include "wallprof/sampler.h"
@@ -47,6 +48,8 @@ struct wp_sampler {
 	/* The stack that was copied last. */
 	struct wp_stack_copy copy;
 	struct wp_copies_ahead ahead;
+	/* Of threads that were stopped together. */
+	struct wp_stops_held held;
 	/* Room for the frames of one walk, and before them for the kernel's. */
 	struct wp_frame *frame_room;
 	uint64_t *cfa_room;

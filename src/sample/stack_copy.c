@@ -131,6 +131,43 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 		memcpy(copy->buf, data, copy->len);
 }
 
+size_t wp_stack_copy_size(const struct wp_stack_copy *copy)
+{
+	size_t len = copy->len;
+
+	for (unsigned int i = 0; i < copy->npieces; i++)
+		len += copy->pieces[i].len;
+	return len;
+}
+
+void wp_stack_copy_save(const struct wp_stack_copy *copy, uint8_t *to)
+{
+	memcpy(to, copy->buf, copy->len);
+	to += copy->len;
+	for (unsigned int i = 0; i < copy->npieces; i++) {
+		memcpy(to, copy->piece_buf + i * WP_PIECE_MAX,
+		       copy->pieces[i].len);
+		to += copy->pieces[i].len;
+	}
+}
+
+void wp_stack_copy_restore(struct wp_stack_copy *copy,
+			   const struct wp_stack_copy *saved,
+			   const uint8_t *from)
+{
+	uint8_t *buf = copy->buf, *piece_buf = copy->piece_buf;
+
+	*copy = *saved;
+	copy->buf = buf;
+	copy->piece_buf = piece_buf;
+	memcpy(buf, from, copy->len);
+	from += copy->len;
+	for (unsigned int i = 0; i < copy->npieces; i++) {
+		memcpy(piece_buf + i * WP_PIECE_MAX, from, copy->pieces[i].len);
+		from += copy->pieces[i].len;
+	}
+}
+
 /* Make the copy reach over [AVMA, AVMA + LEN): true if it does now. */
 static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 {

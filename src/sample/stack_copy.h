@@ -118,6 +118,14 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
  * walk had read it, if there is room for one more piece. */
 void wp_stack_copy_keep(struct wp_stack_copy *copy, uint64_t avma);
 
+/* Bytes that COPY has, and that wp_stack_copy_save writes. */
+size_t wp_stack_copy_size(const struct wp_stack_copy *copy);
+/* Put them at TO; let COPY be SAVED again, whose bytes are at FROM. */
+void wp_stack_copy_save(const struct wp_stack_copy *copy, uint8_t *to);
+void wp_stack_copy_restore(struct wp_stack_copy *copy,
+			   const struct wp_stack_copy *saved,
+			   const uint8_t *from);
+
 /* A reader of COPY, which is borrowed. */
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy);
 

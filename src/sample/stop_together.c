@@ -5,6 +5,7 @@
 #include "instant.h"
 #include "sampler_loop.h"
 #include "stop_guard.h"
+#include "stop_held.h"
 #include "stop_window.h"
 #include "target.h"
 #include "wallprof/clock.h"
@@ -70,18 +71,6 @@ static int interrupt_listed(struct wp_target *target)
 	return rc;
 }
 
-/* Read and release what is held. */
-static int take_held(struct wp_target *target)
-{
-	struct wp_tracer *tracer = target->loop->tracer;
-	int rc = 0;
-
-	for (size_t i = tracer->len; i-- > 0 && !rc;)
-		if (tracer->v[i].stopped)
-			rc = wp_stop_window_take_held(&tracer->v[i]);
-	return rc;
-}
-
 int wp_stop_together_begin(struct wp_target *target)
 {
 	int rc;
@@ -101,7 +90,7 @@ int wp_stop_together_go_on(struct wp_target *target)
 	    wp_clock_ns() < target->together.next_ns || note_stops(target, 0) ||
 	    target->loop->options.call_memory)
 		return 0;
-	rc = take_held(target);
+	rc = wp_stops_held_take(target->loop);
 	begin_bill(target);
 	return rc;
 }
@@ -157,5 +146,5 @@ int wp_stop_together_make(struct wp_target *target)
 	target->together.end_ns = 0;
 	if (dumps)
 		wp_instant_take(target);
-	return rc ? rc : take_held(target);
+	return rc ? rc : wp_stops_held_take(target->loop);
 }

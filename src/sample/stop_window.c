@@ -223,23 +223,10 @@ static void read_call(struct wp_thread *t, const struct wp_regs *regs,
 				    call.sp_avma);
 }
 
-/* What was read in the window. */
-struct window {
-	struct wp_regs regs;
-	struct wp_stop_facts facts;
-	/* The scheduler's books of T, and when they were read. */
-	struct wp_schedstat times;
-	uint64_t time_ns;
-	/* "" if it was not read. */
-	char name[WP_COMM_MAX];
-	/* Valid if T's stack is to be walked in the window. */
-	struct wp_stack_walk walk;
-};
-
 /* Was T on a CPU when it was interrupted?  Then it has not been put on one again
  * by the time it stands still. */
 static enum wp_state state_when_interrupted(const struct wp_thread *t,
-					    const struct window *window)
+					    const struct wp_stop_window *window)
 {
 	return window->times.slices == t->stop.slices ? WP_STATE_RUNNING :
 							WP_STATE_RUNNABLE;
@@ -258,7 +245,7 @@ static size_t copy_len(const struct wp_thread *t,
 
 /* The window proper: nothing slow may run in here.  False: T died in it. */
 static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
-			struct window *ret)
+			struct wp_stop_window *ret)
 {
 	struct wp_target *target = t->target;
 	struct wp_stack_copy *copy = &target->loop->copy;
@@ -309,58 +296,75 @@ static bool is_partial(const struct wp_stack_walk *walk)
 	return walk->stack.end == WP_END_TOO_SLOW || walk->map_is_stale;
 }
 
-/* T goes on: walk its stack copy, unless the walk in the window did it all. */
-static void walk_after(struct wp_thread *t, struct window *window)
+bool wp_stop_window_is_walked(const struct wp_thread *t,
+			      const struct wp_stop_window *window)
 {
-	if (t->walk_in_stop && !is_partial(&window->walk))
-		return;
-	t->target->loop->copy.live = false;
-	window->walk = wp_stack_walk(t->target, &window->regs,
-				     WP_UNWIND_THOROUGH);
+	return t->walk_in_stop && !is_partial(&window->walk);
 }
 
-int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
+/* Read and release T, which has stopped as TRACEE.  False: it died in the stop. */
+static bool read_stop(struct wp_thread *t, struct wp_tracee *tracee,
+		      struct wp_stop_window *ret)
 {
-	struct wp_target *target = t->target;
-	struct window window;
-	int rc;
-
-	if (!read_window(t, tracee, &window)) {
+	if (!read_window(t, tracee, ret)) {
 		wp_unstopped_end(t);
-		return 0;
+		return false;
 	}
 	wp_stop_request_done(t);
 	t->waits.stop_end_ns = wp_clock_ns();
-	if (window.name[0])
-		wp_threads_rename(t, window.name);
+	return true;
+}
+
+int wp_stop_window_finish(struct wp_thread *t, struct wp_stop_window *window)
+{
+	struct wp_target *target = t->target;
+	int rc;
+
+	if (window->name[0])
+		wp_threads_rename(t, window->name);
 	if (!t->watched)
 		return 0;
-	walk_after(t, &window);
-	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
-	if (learn_from(t, &window.walk) && may_stop_again(t, &window.facts)) {
+	if (!wp_stop_window_is_walked(t, window)) {
+		target->loop->copy.live = false;
+		window->walk = wp_stack_walk(target, &window->regs,
+					     WP_UNWIND_THOROUGH);
+	}
+	target->profile->counters.eintr_repaired +=
+		window->facts.eintr_repaired;
+	if (learn_from(t, &window->walk) && may_stop_again(t, &window->facts)) {
 		/* Of one that waits its sleeps tell whether it goes back. */
 		t->at_instant &= t->stop.for_registers;
 		return interrupt(t, true);
 	}
-	wp_books_read(t, &window.times, window.time_ns);
-	rc = record_stopped(t, &window.facts,
-			    state_when_interrupted(t, &window), &window.walk);
+	wp_books_read(t, &window->times, window->time_ns);
+	rc = record_stopped(t, &window->facts,
+			    state_when_interrupted(t, window), &window->walk);
 	/* What the walk had no time for is found out now, for the next one: what
 	 * code says of a frame holds whatever else is on a stack by now. */
-	if (is_partial(&window.walk)) {
+	if (is_partial(&window->walk)) {
 		target->loop->copy.live = true;
-		wp_stack_walk(target, &window.regs, WP_UNWIND_THOROUGH);
+		wp_stack_walk(target, &window->regs, WP_UNWIND_THOROUGH);
 	}
 	return rc;
 }
 
-int wp_stop_window_take_held(struct wp_tracee *tracee)
+int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
+{
+	struct wp_stop_window window;
+
+	return read_stop(t, tracee, &window) ?
+		       wp_stop_window_finish(t, &window) :
+		       0;
+}
+
+int wp_stop_window_read_held(struct wp_tracee *tracee,
+			     struct wp_stop_window *ret)
 {
 	struct wp_thread *t = wp_stop_window_thread(tracee);
 	struct wp_target *target = t->target;
 
 	if (may_stop_with(target, target->loop->tracer->len - 1))
-		return wp_stop_window_take(t, tracee);
+		return read_stop(t, tracee, ret);
 	release(target, tracee);
 	/* Not a wait of its own. */
 	t->waits.stop_end_ns = wp_clock_ns();

@@ -8,10 +8,24 @@
 #ifndef WP_STOP_WINDOW_H
 #define WP_STOP_WINDOW_H
 
+#include "stack_walk.h"
 #include "thread.h"
 #include "wallprof/tracer.h"
 
 struct wp_target;
+
+/* What was read of a thread in its stop. */
+struct wp_stop_window {
+	struct wp_regs regs;
+	struct wp_stop_facts facts;
+	/* The scheduler's books of it, and when they were read. */
+	struct wp_schedstat times;
+	uint64_t time_ns;
+	/* "" if it was not read. */
+	char name[WP_COMM_MAX];
+	/* Valid if its stack is to be walked in the window. */
+	struct wp_stack_walk walk;
+};
 
 /* The thread that was interrupted as TRACEE; NULL: it is not waited for any more. */
 static inline struct wp_thread *
@@ -39,10 +53,19 @@ int wp_stop_window_begin_any(struct wp_target *target, struct wp_thread **ret,
 WP_MUST_CHECK
 int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee);
 
-/* The same of one that stands still with others: to read it may be too long for those
- * that are read after it. */
+/* The two halves of that, of one that stands still with others.  Read and release it: 1;
+ * 0: there is nothing to finish, as it died in the stop, or as the stop was too long for
+ * those that are read after it; or -ENOMEM.  Then, with the loop's stack copy as it is after
+ * that, walk and record. */
 WP_MUST_CHECK
-int wp_stop_window_take_held(struct wp_tracee *tracee);
+int wp_stop_window_read_held(struct wp_tracee *tracee,
+			     struct wp_stop_window *ret);
+WP_MUST_CHECK
+int wp_stop_window_finish(struct wp_thread *t, struct wp_stop_window *window);
+
+/* Was T's whole stack walked in the stop?  Then WINDOW holds until the next walk. */
+bool wp_stop_window_is_walked(const struct wp_thread *t,
+			      const struct wp_stop_window *window);
 
 /* What stops of TARGET may still take: its own share, and its part of the sum. */
 uint64_t wp_stop_window_credit(struct wp_target *target, uint64_t now_ns);

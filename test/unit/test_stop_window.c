@@ -520,6 +520,50 @@ static void with_stop_all_all_are_held_at_once(void **state)
 	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 }
 
+static struct fake_stack second_stack;
+static uint64_t nwalked_held;
+
+/* The next that is read has the other stack. */
+static void change_stack(void)
+{
+	fake_stop.regs = fake_stack_regs(&second_stack);
+}
+
+static void note_released(void)
+{
+	nwalked_held = fake.profile.counters.stopped;
+	/* They go on. */
+	if (fake_stop.nreleases == 2) {
+		memset(stack.room, 0xff, sizeof(stack.room));
+		memset(second_stack.room, 0xff, sizeof(second_stack.room));
+	}
+}
+
+static void with_stop_all_all_go_on_before_a_stack_is_walked(void **state)
+{
+	struct wp_thread *t, *other;
+
+	(void)state;
+	options.stop = WP_STOP_ALL;
+	start();
+	fake_stack_init(&second_stack, fake_stack_needs_fp);
+	fake_stop.in_window = change_stack;
+	fake_stop.after_window = note_released;
+	t = request(TID);
+	other = request(OTHER);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_settled(other);
+	assert_int_equal(fake_stop.nreleases, 2);
+	assert_int_equal(nwalked_held, 0);
+	assert_int_equal(fake.profile.counters.stopped, 2);
+	assert_int_not_equal(t->last_running_stack, other->last_running_stack);
+	assert_int_equal(fake.profile.stacks[t->last_running_stack].end,
+			 WP_END_ROOT);
+	assert_int_equal(fake.profile.stacks[other->last_running_stack].end,
+			 WP_END_ROOT);
+}
+
 /* Thread TID stands still while others are read. */
 static struct wp_thread *hold(void)
 {
@@ -855,6 +899,7 @@ int main(void)
 		TEST(a_thread_freed_under_its_stop_is_released),
 		TEST(with_stop_never_nothing_is_stopped),
 		TEST(with_stop_all_all_are_held_at_once),
+		TEST(with_stop_all_all_go_on_before_a_stack_is_walked),
 		TEST(threads_held_at_once_keep_to_the_budget),
 		TEST(with_stop_all_a_pause_counts_while_others_are_read),
 		TEST(with_stop_all_a_pause_is_bounded_while_others_are_read),
