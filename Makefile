@@ -67,7 +67,8 @@ CFLAGS ?= $(CFLAGS_$(BUILD))
 WP_CFLAGS := -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD)) $(CROSS_FLAGS) $(EXTRA)
 # A checksum of the code that makes names: names that other code made are not taken from
 # the cache.
-NAMES_BY := $(shell cat $(sort $(wildcard symbols/*.[ch])) | cksum | cut -d' ' -f1)
+NAMES := $(sort $(wildcard symbols/*.[ch] src/symbolize/*.[ch] src/base/go_*.[ch] src/base/elf_*.[ch]))
+NAMES_BY := $(shell cat $(NAMES) | cksum | cut -d' ' -f1)
 WP_CPPFLAGS := -Iinclude -DWP_VERSION='"$(VERSION)"' -DWP_NAMES_BY='"$(NAMES_BY)"' -MMD -MP
 COMPILE = $(CC) $(WP_CPPFLAGS) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(WP_CFLAGS) $(CFLAGS) $(LDFLAGS)
@@ -155,7 +156,7 @@ $(O)/lib$(1).a: $$($(1)_OBJ)
 endef
 $(foreach l,$(ROOMS),$(eval $(call library,$(l))))
 
-$(O)/src/symbolize/name_cache.o: $(wildcard symbols/*.[ch])
+$(O)/src/symbolize/name_cache.o: $(NAMES)
 $(O)/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -180,6 +181,8 @@ $(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) src/bpf/task_kernel.h \
 BPF_OBJ := $(patsubst %,$(O)/src/bpf/%.o,$(BPF) task_moved heap_probe_none heap_links heap_trial)
 $(BPF_OBJ): $(O)/bpf/libs
 $(BPF_OBJ): WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
+# What the assembler reads it would not find when it is run by the linker.
+$(BPF_OBJ): COMPILE += -fno-lto
 
 # Loaded by `wallprof serve` and its --push alone, by the names that programs linked
 # with them ask for.  Without libmicrohttpd all is built but serve, without libcurl all
@@ -213,7 +216,9 @@ $(O)/option_docs: $(O)/src/option_docs.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 vpath %.in src/cmd src/completions
 ifdef CROSS
-$(DOCS): ; $(Q)$(MAKE) --no-print-directory CROSS= BUILD=release $@
+# By this machine's program, for which a user's flags are not: once for all.
+$(DOCS) &: ; $(Q)$(MAKE) --no-print-directory CROSS= BUILD=release CC=cc \
+	CFLAGS='$(CFLAGS_release)' CPPFLAGS= LDFLAGS= docs
 endif
 $(O)/docs/%: %.in $(O)/option_docs
 	@mkdir -p $(@D)
@@ -283,14 +288,18 @@ deps-build deps-test: deps-%:
 	$(Q)[ -e $(O)/bpf/libs ] || test/deps.sh $(DEPS_BPF) || :
 
 SHARE := $(DESTDIR)$(PREFIX)/share
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+# Where Debian's zsh looks below /usr, and each below /usr/local.
+ZSH = $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 install: $(O)/wallprof $(DOCS)
-	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
-	install -D -m 644 $(DOCS_IN)/wallprof.1 $(SHARE)/man/man1/wallprof.1
-	install -D -m 644 $(DOCS_IN)/wallprof.bash $(SHARE)/bash-completion/completions/wallprof
-	install -D -m 644 $(DOCS_IN)/_wallprof $(SHARE)/zsh/vendor-completions/_wallprof
-	install -D -m 644 $(DOCS_IN)/wallprof.fish $(SHARE)/fish/vendor_completions.d/wallprof.fish
-	install -D -m 644 src/cmd/wallprof@.service $(DESTDIR)$(PREFIX)/lib/systemd/system/wallprof@.service
-	install -D -m 644 LICENSE $(SHARE)/doc/wallprof/LICENSE
+	install -D -m 755 $(O)/wallprof "$(DESTDIR)$(PREFIX)/bin/wallprof"
+	install -D -m 644 $(DOCS_IN)/wallprof.1 "$(SHARE)/man/man1/wallprof.1"
+	install -D -m 644 $(DOCS_IN)/wallprof.bash "$(SHARE)/bash-completion/completions/wallprof"
+	install -D -m 644 $(DOCS_IN)/_wallprof "$(SHARE)/zsh/$(ZSH)/_wallprof"
+	install -D -m 644 $(DOCS_IN)/wallprof.fish "$(SHARE)/fish/vendor_completions.d/wallprof.fish"
+	sed 's|/usr/bin/wallprof|$(PREFIX)/bin/wallprof|' src/cmd/wallprof@.service | \
+		install -D -m 644 /dev/stdin "$(UNITS)/wallprof@.service"
+	install -D -m 644 LICENSE "$(SHARE)/doc/wallprof/LICENSE"
 clean: ; rm -rf build
 .PHONY: all docs tools check demo deps deps-build deps-test install clean fixtures
 .SECONDARY:

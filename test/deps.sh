@@ -6,6 +6,10 @@ missing=$(dpkg-query -W -f='${Package} ${Status}\n' "$@" 2>/dev/null |
 	/ok installed/ { have[$1] = 1 }
 	END { for (i = 1; i < n; i++) if (!(want[i] in have)) printf " %s", want[i] }' "$@")
 [ -z "$missing" ] && exit 0
+if ! command -v dpkg-query >/dev/null; then
+	echo "wallprof needs what these packages of Debian's have:$missing" >&2
+	exit 0
+fi
 if ! command -v apt-get >/dev/null; then
 	echo "wallprof needs these packages (Debian's names):$missing" >&2
 	exit 1

@@ -13,3 +13,4 @@ $(O)/html/page.html: $(HTML)/page.html $(HTML)/page.css $(HTML_JS) $(HTML)/html.
 		-e '/^@JS@/{r $(@D)/page.js' -e 'd}' $< >$@
 $(O)/src/output/html.o: $(O)/html/page.html
 $(O)/src/output/html.o: WP_CPPFLAGS += -Wa,-I$(O)/html
+$(O)/src/output/html.o: COMPILE += -fno-lto
