@@ -91,18 +91,6 @@ static int find_object(struct wp_symbols *s, uint32_t id,
 	return 0;
 }
 
-/* Is PATH of memory that a program puts code into, not of a file that it loads? */
-static bool is_made(const char *path)
-{
-	static const char *const prefixes[] = { "/memfd:", "//anon",
-						"/dev/zero", "[anon" };
-
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return !*path;
-}
-
 int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		   const struct wp_symbol_module *module)
 {
@@ -112,8 +100,9 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		.end_avma = module->end_avma,
 		.off = module->off,
 		.bias = module->bias,
-		.is_made = is_made(module->path),
-		.is_file = *module->path == '/' && !is_made(module->path),
+		.is_made = wp_path_is_made(module->path),
+		.is_file = *module->path == '/' &&
+			   !wp_path_is_made(module->path),
 	};
 	uint32_t i = module_index(s, id);
 	int rc;

@@ -96,17 +96,17 @@ static bool is_suspect(uint8_t wait)
 	       wait == WP_WAIT_SEMAPHORE || wait == WP_WAIT_FILE;
 }
 
-/* T, with SAMPLE, was in the mark that ended at END_NS. */
-static void watch_thread(struct wp_digest *d, const struct wp_digest_thread *t,
-			 const struct wp_profile_sample *sample,
-			 uint64_t end_ns)
+/* N threads of entry T, most with SAMPLE, were in the mark that ended at END_NS. */
+static void watch_threads(struct wp_digest *d, const struct wp_digest_thread *t,
+			  const struct wp_profile_sample *sample, uint32_t n,
+			  uint64_t end_ns)
 {
 	uint8_t wait = sample->key.state == WP_STATE_WAITING ?
 			       sample->key.wait :
 			       WP_WAIT_NONE;
 
-	d->nthreads++;
-	d->nlocked += wait == WP_WAIT_LOCK;
+	d->nthreads += n;
+	d->nlocked += wait == WP_WAIT_LOCK ? n : 0;
 	d->nsuspects += is_suspect(wait) && t->since_ns &&
 			end_ns - t->since_ns >= SUSPECT_NS;
 	if (t->ran)
@@ -149,8 +149,8 @@ static void count_threads(struct wp_digest *d, const struct wp_profile *profile,
 
 		if (t->mark != d->nmarks || t->sample == UINT32_MAX)
 			continue;
-		watch_thread(d, t, &set->samples[t->sample], end_ns);
 		n = count_living(d, profile, i, end_ns - mark->begin_ns);
+		watch_threads(d, t, &set->samples[t->sample], n, end_ns);
 		status->threads[set->samples[t->sample].key.state] += n;
 		wait_ns = t->since_ns ? end_ns - t->since_ns : 0;
 		if (wait_ns > status->longest_wait_ns)

@@ -36,7 +36,8 @@ bool wp_hang_watch_is_over(const struct wp_options *o,
 			 d->nlocked, d->nthreads, o->hang_lock);
 	else if (o->hang_idle_ns && idle_ns > o->hang_idle_ns)
 		snprintf(text, size,
-			 "no thread has run for %.0f s (over %.0f s)",
+			 "no thread%s has run for %.0f s (over %.0f s)",
+			 o->sampler.thread_globs[0] ? " that -t chooses" : "",
 			 (double)idle_ns / 1e9, (double)o->hang_idle_ns / 1e9);
 	else if (o->hang_runnable_ns && d->starved_ns > o->hang_runnable_ns)
 		snprintf(text, size,

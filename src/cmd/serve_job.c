@@ -320,6 +320,8 @@ static void answer_check(const struct wp_options *now, int file,
 {
 	struct wp_options o = *now;
 
+	/* Those that -t leaves out may end what others wait for. */
+	o.sampler.thread_globs[0] = NULL;
 	o.action = WP_ACTION_CHECK;
 	o.format = WP_FORMAT_TEXT;
 	run_command(&o, wp_cmd_check, file, ret);

@@ -17,6 +17,8 @@
 #include "wallprof/syscall_nr.h"
 #include "wallprof/vec.h"
 
+/* Bytes of a thread's list of children. */
+enum { CHILDREN_MAX = 1 << 22 };
 /* The processes are asked who traces them for so long. */
 #define TRACERS_NS (1 * WP_NS_PER_S)
 
@@ -25,14 +27,16 @@ static pid_t find_vfork_child(const struct wp_snapshot_process *process,
 			      pid_t tid)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
-	char path[64], text[4096];
-	ssize_t n;
+	struct wp_text text = WP_TEXT_INIT;
+	char path[64];
 	pid_t pid = 0;
 
 	snprintf(path, sizeof(path), "%d/children", tid);
-	n = wp_io_read_at(process->process.task_fd, path, text, sizeof(text));
-	if (n > 0 && !wp_children_parse(&pids, text, (size_t)n) && pids.len)
+	if (!wp_text_read(&text, process->process.task_fd, path,
+			  CHILDREN_MAX) &&
+	    !wp_children_parse(&pids, text.data, text.len) && pids.len)
 		pid = pids.v[pids.len - 1];
+	wp_text_clear(&text);
 	wp_tids_clear(&pids);
 	return pid;
 }

@@ -349,6 +349,7 @@ static json_t *make_process(struct writer *w,
 	set(w, o, "pause_ns", number(process->pause_ns));
 	set(w, o, "stopped", number(process->nstopped));
 	set(w, o, "lost", number(process->nlost));
+	set(w, o, "unchosen", number(process->nunchosen));
 	set(w, o, "go_version", string_id(w, process->go_version));
 	set(w, o, "go_error", string_id(w, process->go_error));
 	set(w, o, "lost_goroutines", number(process->nlost_goroutines));

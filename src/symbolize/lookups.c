@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "wallprof/base_name.h"
 #include "wallprof/process.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
@@ -97,10 +98,9 @@ static uint32_t group_of(struct wp_lookups *lookups, struct groups *g,
 	return *of;
 }
 
-/* Code that a program makes is in no file, or in one that has no directory. */
 static bool is_file(const char *path)
 {
-	return *path == '/' && strncmp(path, "/memfd:", strlen("/memfd:"));
+	return *path == '/' && !wp_path_is_made(path);
 }
 
 static int set_groups(struct wp_lookups *lookups,

@@ -125,6 +125,19 @@ static void who_ran_between_is_not_starved(void **state)
 	assert_int_equal(digest.starved_ns, 0);
 }
 
+/* Those that share an entry count each. */
+static void threads_that_wait_for_locks_are_counted(void **state)
+{
+	(void)state;
+	profile.threads[0].nmore = 199;
+	keys[WP_STATE_WAITING].wait = WP_WAIT_LOCK;
+	spend(WP_STATE_WAITING, 200 * (uint64_t)S);
+	mark();
+	assert_int_equal(digest.nthreads, 200);
+	assert_int_equal(digest.nlocked, 200);
+	assert_int_equal(status.threads[WP_STATE_WAITING], 200);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -133,6 +146,7 @@ int main(void)
 		TEST(who_ran_for_a_moment_has_run),
 		TEST(who_never_runs_is_starved),
 		TEST(who_ran_between_is_not_starved),
+		TEST(threads_that_wait_for_locks_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

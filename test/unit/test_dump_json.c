@@ -112,7 +112,7 @@ static void a_document_has_all_of_the_dump(void **state)
 		" \"command_line\": \"./server --port 80\","
 		" \"user\": \"www-data\", \"error\": \"\", \"peer\": false,"
 		" \"catches_signals\": false, \"stuck\": false, \"hold\": \"\","
-		" \"pause_ns\": 38000, \"stopped\": 1, \"lost\": 0,"
+		" \"pause_ns\": 38000, \"stopped\": 1, \"lost\": 0, \"unchosen\": 0,"
 		" \"go_version\": \"\", \"go_error\": \"\","
 		" \"lost_goroutines\": 0,"
 		" \"threads\": [], \"goroutines\": []}");
@@ -147,6 +147,7 @@ static void what_is_set_is_told(void **state)
 	p = add_process(&d, 42, "");
 	p->is_peer = p->catches_signals = p->stuck = true;
 	p->nlost = UINT32_MAX;
+	p->nunchosen = 9;
 	p->pause_ns = UINT64_MAX;
 	p->hold = WP_HOLD_FROZEN;
 	p->error = add_text(&d, "gone");
@@ -193,7 +194,7 @@ static void what_is_set_is_told(void **state)
 		" \"user\": \"\", \"error\": \"gone\", \"peer\": true,"
 		" \"catches_signals\": true, \"stuck\": true, \"hold\": \"frozen\","
 		" \"pause_ns\": 9223372036854775807, \"stopped\": 0,"
-		" \"lost\": 4294967295,"
+		" \"lost\": 4294967295, \"unchosen\": 9,"
 		" \"go_version\": \"\", \"go_error\": \"\","
 		" \"lost_goroutines\": 0,"
 		" \"threads\": [], \"goroutines\": []}");
