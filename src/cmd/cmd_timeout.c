@@ -441,7 +441,7 @@ static int begin_alone(struct timed *t)
 	if (t->child > 0)
 		return 0;
 	wp_say("wallprof: fork: %s", strerror(errno));
-	return WP_EXIT_NOTHING;
+	return WP_EXIT_OWN_FAILURE;
 }
 
 /* Start the worker, and it the command.  0, or an exit status. */
@@ -462,7 +462,7 @@ static int begin(struct timed *t)
 		exit(wp_timeout_work(t->options, t->text_fd));
 	if (t->text_fd < 0 || t->worker.pid < 0) {
 		wp_say("wallprof: fork: %s", strerror(errno));
-		return WP_EXIT_NOTHING;
+		return WP_EXIT_OWN_FAILURE;
 	}
 	/* Its end is the end of the socket. */
 	close(t->worker.messages);
@@ -476,7 +476,7 @@ static int begin(struct timed *t)
 	if (has_started(t) > 0)
 		return 0;
 	if (waitpid(t->worker.pid, &status, 0) < 0 || !WIFEXITED(status))
-		return WP_EXIT_NOTHING;
+		return WP_EXIT_OWN_FAILURE;
 	return WEXITSTATUS(status);
 }
 
@@ -494,7 +494,7 @@ int wp_cmd_timeout(const struct wp_options *options)
 		return was_killed(&t) ? 128 + SIGKILL : WP_EXIT_TIMEOUT;
 	}
 	if (!t.ended)
-		return WP_EXIT_NOTHING;
+		return WP_EXIT_OWN_FAILURE;
 	return WIFSIGNALED(t.status) ? 128 + WTERMSIG(t.status) :
 				       WEXITSTATUS(t.status);
 }

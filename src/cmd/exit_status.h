@@ -6,7 +6,7 @@
 #ifndef WP_EXIT_STATUS_H
 #define WP_EXIT_STATUS_H
 
-/* WHOLE, LOSSES, NOTHING and USAGE are as eu-stack's, the last three as
+/* WHOLE, LOSSES, NOTHING and USAGE are as eu-stack's, the last four as
  * timeout(1)'s. */
 enum {
 	/* The output was written and is complete. */
@@ -20,9 +20,10 @@ enum {
 	WP_EXIT_NO_PROGRESS = 4,
 	/* Wrong command line. */
 	WP_EXIT_USAGE = 64,
-	/* --timeout: the time was up; the command cannot be executed; it was
-	 * not found. */
+	/* run: the time was up; wallprof itself failed, and the command was not run or how
+	 * it ended is not known; it cannot be executed; it was not found. */
 	WP_EXIT_TIMEOUT = 124,
+	WP_EXIT_OWN_FAILURE = 125,
 	WP_EXIT_CANNOT_RUN = 126,
 	WP_EXIT_NOT_FOUND = 127,
 };

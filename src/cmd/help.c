@@ -68,8 +68,8 @@ static void print_statuses(FILE *out, unsigned int commands)
 		unsigned int commands;
 		const char *text;
 	} rows[] = {
-		{ 1u << WP_ACTION_RECORD,
-		  "record: 0 recorded; 1 recorded, but over 10 % of the wall time, or of the\n"
+		{ 1u << WP_ACTION_RECORD | 1u << WP_ACTION_LEAKS,
+		  "record, leaks: 0 recorded; 1 recorded, but over 10 % of the wall time, or of the\n"
 		  "CPU time, have no whole stack, or over half of the ticks were missed; 2 nothing\n"
 		  "recorded.\n" },
 		{ 1u << WP_ACTION_DUMP,
@@ -78,7 +78,10 @@ static void print_statuses(FILE *out, unsigned int commands)
 		  "check: 0 healthy or idle, 3 deadlock, 4 no progress, 2 not known.\n" },
 		{ 1u << WP_ACTION_RUN,
 		  "run: COMMAND's own, 128 + N when signal N ended it, 124 when its time was up,\n"
-		  "137 when it took SIGKILL to end it then.\n" },
+		  "137 when it took SIGKILL to end it then; 125 wallprof failed, 126 COMMAND could\n"
+		  "not be run, 127 it was not found.\n" },
+		{ 1u << WP_ACTION_SERVE,
+		  "serve: 0 ended by a signal; 2 it could not serve, or nothing is left to.\n" },
 		{ 1u << WP_ACTION_TOP | 1u << WP_ACTION_REPORT |
 			  1u << WP_ACTION_DIFF,
 		  "top, report, diff: 0; 2 there was nothing to show.\n" },

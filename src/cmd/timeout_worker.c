@@ -389,10 +389,10 @@ static int start_command(struct command *command, struct wp_err *err)
 	 * started that nobody would end. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (wp_worker_is_orphan())
-		_exit(WP_EXIT_NOTHING);
+		_exit(WP_EXIT_OWN_FAILURE);
 	/* May wait for a pipe's reader, or a file server. */
 	if (o->output && wp_output_file_open(&command->out, o->output, err))
-		return WP_EXIT_NOTHING;
+		return WP_EXIT_OWN_FAILURE;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	/* The command is to end by it, as under timeout(1), whoever ignores it. */
 	signal(SIGTERM, SIG_DFL);

@@ -408,3 +408,10 @@ def test_a_command_that_may_not_be_looked_at():
     assert run.status == 124, run.err
     assert re.search(r"nothing to dump: process \d+ does not let itself be "
                      r"looked at .*as root \(sudo\)", run.err), run.err
+
+
+def test_its_own_failure_has_a_status_of_its_own(tmp_path):
+    """As timeout(1)'s: no status of the command's."""
+    done = tmp_path / "done"
+    run = wallprof("run", "-o", tmp_path / "no/such/x.txt", "--", "touch", done)
+    assert run.status == 125 and not done.exists(), run.err

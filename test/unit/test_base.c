@@ -36,6 +36,12 @@ static void a_base_name_is_never_empty(void **state)
 	assert_string_equal(wp_base_name("/usr/lib/libc.so.6"), "libc.so.6");
 	assert_string_equal(wp_base_name("prog"), "prog");
 	assert_string_equal(wp_base_name("/"), "/");
+	assert_true(wp_path_is_made("/memfd:jit (deleted)"));
+	assert_true(wp_path_is_made("/dev/zero (deleted)"));
+	assert_true(wp_path_is_made("/anon_hugepage (deleted)"));
+	assert_true(wp_path_is_made("/SYSV00000000 (deleted)"));
+	assert_true(wp_path_is_made(""));
+	assert_false(wp_path_is_made("/usr/lib/libc.so.6"));
 	assert_string_equal(wp_base_name("dir/"), "dir/");
 	assert_string_equal(wp_base_name(""), "");
 }
