@@ -402,7 +402,9 @@ static void put_summary(struct wp_report *r)
 {
 	put_header(r);
 	wp_report_idle(r);
-	if (!r->total_ns && !r->profile->sums[r->kind].count) {
+	/* Threads of this moment have no life yet. */
+	if (!r->total_ns && (r->kind != WP_PROFILE_THREADCREATE ||
+			     !r->profile->sums[r->kind].count)) {
 		wp_buf_printf(
 			&r->out, "\n%s.\n",
 			r->profile->meta.leaks_ns &&

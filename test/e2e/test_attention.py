@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import termios
 import time
 
@@ -21,6 +22,8 @@ from fault_records import MODES, begin, load, log
 
 TRIALS = int(os.environ.get("ATTENTION_TRIALS", "15"))
 SOAK_TRIALS = int(os.environ.get("ATTENTION_SOAK_TRIALS", "1000"))
+# As a shell starts it: SIGTSTP stops none in a group that nobody could set going again.
+AS_JOB = {"process_group": 0}
 # How long a thread may be held by who is about to let it go, on a busy machine.
 SOON = 5
 
@@ -46,7 +49,7 @@ def run_stops(start, tmp_path, name, mode, trials):
     dice = random.Random(seed)
     target = start("spinner", 6)
     out = tmp_path / "x.pb.gz"
-    tool = begin(mode, "-p", target.pid, "-o", out)
+    tool = begin(mode, "-p", target.pid, "-o", out, **AS_JOB)
     try:
         wait_until_sampling(tool)
         for _ in range(trials):
@@ -82,7 +85,7 @@ def test_stops_of_wallprof(start, tmp_path, name, mode):
 @EACH_MODE
 def test_ctrl_z_lets_go_within_200_ms(start, tmp_path, mode):
     target = start("spinner", 6)
-    tool = begin(mode, "-p", target.pid, "-o", tmp_path / "x.pb.gz")
+    tool = begin(mode, "-p", target.pid, "-o", tmp_path / "x.pb.gz", **AS_JOB)
     took = []
     try:
         wait_until_sampling(tool)
@@ -186,17 +189,51 @@ def test_many_kills_of_wallprof(start, tmp_path, mode, whom):
     run_kills(start, tmp_path, mode, whom, SOAK_TRIALS)
 
 
+# A shell with one job, which has the terminal; it says the job's pid.
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = os.fork()
+if not job:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[2], sys.argv[2:])
+os.write(int(sys.argv[1]), b"%d\\n" % job)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]) & 127)
+"""
+
+
+class Job:
+    """wallprof with ARGS, as a job of a shell at the terminal SLAVE."""
+
+    def __init__(self, slave, *args):
+        def take():
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        r, w = os.pipe()
+        self.shell = subprocess.Popen(
+            [sys.executable, "-c", SHELL, str(w), WALLPROF, *(str(a) for a in args)],
+            stdin=slave, stdout=slave, stderr=slave, preexec_fn=take, pass_fds=(w,))
+        os.close(w)
+        with os.fdopen(r) as f:
+            self.pid = int(f.readline())
+        self.poll, self.wait = self.shell.poll, self.shell.wait
+        self.stderr, self.returncode = None, None
+
+    def send_signal(self, sig):
+        os.kill(self.pid, sig)
+
+    def kill(self):
+        if self.poll() is None:
+            self.send_signal(signal.SIGKILL)
+
+
 def test_ctrl_z_and_ctrl_c_at_a_terminal(start, tmp_path):
     target = start("spinner", 6)
     out = tmp_path / "x.pb.gz"
     master, slave = pty.openpty()
-
-    def take():
-        os.setsid()
-        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-    tool = subprocess.Popen([WALLPROF, "--stop", "all", "-p", str(target.pid),
-                             "-o", out], stdin=slave, stdout=slave,
-                            stderr=slave, preexec_fn=take)
+    tool = Job(slave, "--stop", "all", "-p", target.pid, "-o", out)
     os.close(slave)
     try:
         wait_until_sampling(tool)
