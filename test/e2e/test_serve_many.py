@@ -340,6 +340,7 @@ def test_an_hour_of_all_beside_a_fork_storm(serve_host, tmp_path, limit):
     assert server.metric("wallprof_stacks_dropped_total{") == 0
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="userfaultfd(2) wants root")
 def test_a_process_that_holds_a_recorder_up_is_left_alone(start, serve, tmp_path):  # noqa: F811
     """Of several processes the others go on; one that is served by its pid has no other
