@@ -62,16 +62,18 @@ void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all)
 void wp_report_share_error(char cell[WP_CELL], uint64_t ns, uint64_t all,
 			   const struct wp_errors *errors, uint32_t row)
 {
-	/* From here on tenths of a point would say nothing. */
-	static const double coarse = 1.95;
+	/* From here on tenths of a share, and of an error, would say nothing: two digits of
+	 * an error are known, 1 / sqrt(2 n) of it of N looks. */
+	static const double coarse = 1.95, coarse_error = 9.95;
 	double points = errors->known && all ?
 				100 * wp_errors_of(errors, row) / (double)all :
 				0;
 
 	wp_report_share(cell, ns, all);
 	if (points >= coarse)
-		snprintf(cell, WP_CELL, "%5.0f %% \u00b1%-4.0f",
-			 100 * (double)ns / (double)all, points);
+		snprintf(cell, WP_CELL, "%5.0f %% \u00b1%-4.*f",
+			 100 * (double)ns / (double)all,
+			 points < coarse_error ? 1 : 0, points);
 	else if (points >= 0.05)
 		snprintf(cell + strlen(cell), WP_CELL - strlen(cell),
 			 " \u00b1%-4.1f", points);

@@ -254,7 +254,8 @@ test('errors follow their stacks when profiles are united', () => {
 });
 
 test('errors are told where they say something', () => {
-  assert.deepEqual([[0, 9], [4, 10000], [5, 10000], [194, 10000], [1.95, 100], [3, 0]].map(([a, b]) => e.points(a, b)), ['', '', '±0.1', '±1.9', '±2', '']);
+  assert.deepEqual([[0, 9], [4, 10000], [5, 10000], [194, 10000], [2.25, 100], [12, 100], [3, 0]].map(([a, b]) => e.points(a, b)),
+    ['', '', '±0.1', '±1.9', '±2.3', '±12', '']);
   assert.deepEqual([[0, 5], [2e6, 5e6], [2e6, -7e6]].map(([a, b]) => e.beside({ unit: 'nanoseconds' }, a, b)), ['', ' ±2.00 ms', ' ±2.00 ms *']);
 });
 

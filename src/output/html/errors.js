@@ -151,7 +151,7 @@ export function functionErrors(p, tree, selection) {
 export function points(error, all) {
   const v = all ? 100 * error / all : 0;
 
-  return v < 0.05 ? '' : '±' + v.toFixed(v < 1.95 ? 1 : 0);
+  return v < 0.05 ? '' : '±' + v.toFixed(v < 9.95 ? 1 : 0);
 }
 
 /* "±12 ms", and a star for a CHANGE that is beyond chance; '': no error. */
