@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "budget_bytes.h"
+#include "sample_find.h"
 #include "wallprof/block_weight.h"
 #include "wallprof/budget.h"
-#include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
 /* Threads that are looked at together: each takes 12 KB meanwhile. */
@@ -86,16 +86,13 @@ static int add_part(struct wp_cumulative *c, struct wp_profile *p,
 static int add_gain(struct wp_sample_set *ret, const struct wp_sample_key *key,
 		    const struct wp_profile_sample *s)
 {
-	uint64_t hash = wp_hash_bytes(0, key, sizeof(*key));
-	uint32_t i = WP_INDEX_FIND(
-		&ret->index, hash, k,
-		!memcmp(&ret->samples[k].key, key, sizeof(*key)));
+	uint32_t i = wp_sample_find(ret, key);
 
 	if (i == WP_INDEX_NONE) {
 		i = ret->nsamples;
 		if (WP_VEC_ROOM(ret->samples, ret->nsamples, ret->cap_samples,
 				1) ||
-		    wp_index_add(&ret->index, hash, i))
+		    wp_index_add(&ret->index, wp_sample_hash(key), i))
 			return -ENOMEM;
 		ret->samples[ret->nsamples++] = (struct wp_profile_sample){
 			.key = *key
@@ -215,9 +212,7 @@ int wp_cumulative_renumber(struct wp_cumulative *c, uint64_t since_ns,
 		return 0;
 	rc = wp_index_reserve(&index, n);
 	for (uint32_t i = 0; i < n && !rc; i++)
-		rc = wp_index_add(&index,
-				  wp_hash_bytes(0, &set->samples[i].key,
-						sizeof(set->samples[i].key)),
+		rc = wp_index_add(&index, wp_sample_hash(&set->samples[i].key),
 				  i);
 	if (rc)
 		return rc;

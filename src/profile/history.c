@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sample_find.h"
 #include "wallprof/block_weight.h"
-#include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
 _Static_assert(WP_HISTORY_THREAD < 16, "a kind has four bits");
@@ -356,9 +356,7 @@ static void take_back_woken(struct wp_sample_set *set)
 		if (!key.object || wp_block_weight_class_of(key.object))
 			continue;
 		key.object = 0;
-		k = WP_INDEX_FIND(
-			&set->index, wp_hash_bytes(0, &key, sizeof(key)), j,
-			!memcmp(&set->samples[j].key, &key, sizeof(key)));
+		k = wp_sample_find(set, &key);
 		if (k == WP_INDEX_NONE)
 			continue;
 		base = &set->samples[k];

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "budget_bytes.h"
+#include "sample_find.h"
 #include "wallprof/budget.h"
-#include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
 _Static_assert(sizeof(struct wp_sample_key) == 16,
@@ -194,10 +194,7 @@ static struct wp_profile_sample *find_or_add(struct wp_sample_set *set,
 					     const struct wp_sample_key *key,
 					     bool beyond)
 {
-	uint64_t hash = wp_hash_bytes(0, key, sizeof(*key));
-	uint32_t found = WP_INDEX_FIND(
-		&set->index, hash, i,
-		!memcmp(&set->samples[i].key, key, sizeof(*key)));
+	uint32_t found = wp_sample_find(set, key);
 
 	if (found != WP_INDEX_NONE)
 		return &set->samples[found];
@@ -205,7 +202,7 @@ static struct wp_profile_sample *find_or_add(struct wp_sample_set *set,
 		return NULL;
 	set->npaid += !beyond;
 	if (WP_VEC_ROOM(set->samples, set->nsamples, set->cap_samples, 1) ||
-	    wp_index_add(&set->index, hash, set->nsamples))
+	    wp_index_add(&set->index, wp_sample_hash(key), set->nsamples))
 		return NULL;
 	set->samples[set->nsamples] = (struct wp_profile_sample){ .key = *key };
 	return &set->samples[set->nsamples++];

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "budget_bytes.h"
+#include "sample_find.h"
 #include "stack_table.h"
 #include "wallprof/budget.h"
-#include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
 /* Mappings are renumbered once so many in a hundred have gone: it costs what was
@@ -193,9 +193,7 @@ static uint32_t find_all(const struct wp_sample_set *set,
 
 	if (!key.object || sample->stack == key.stack)
 		return UINT32_MAX;
-	return WP_INDEX_FIND(&set->index, wp_hash_bytes(0, &key, sizeof(key)),
-			     i,
-			     !memcmp(&set->samples[i].key, &key, sizeof(key)));
+	return wp_sample_find(set, &key);
 }
 
 static uint64_t part_of(uint64_t value, uint64_t part, uint64_t all)
@@ -384,8 +382,7 @@ static void move_samples(struct wp_renumber *r, enum wp_profile_kind kind,
 
 		wp_renumber_key(r, kind, key);
 		/* There is room. */
-		(void)!wp_index_add(&set->index,
-				    wp_hash_bytes(0, key, sizeof(*key)), i);
+		(void)!wp_index_add(&set->index, wp_sample_hash(key), i);
 	}
 	WP_VEC_SHRINK(set->samples, n, set->cap_samples);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wallprof/hash.h"
+#include "sample_find.h"
 
 /* The sums of some samples, and of those of them that were scaled so far: the last gets
  * the rest, so nothing is lost to rounding. */
@@ -132,9 +132,7 @@ static uint32_t find_all(const struct wp_sample_set *set,
 
 	if (key->stack == WP_WAKE_ALL)
 		return UINT32_MAX;
-	return WP_INDEX_FIND(&set->index, wp_hash_bytes(0, &all, sizeof(all)),
-			     i,
-			     !memcmp(&set->samples[i].key, &all, sizeof(all)));
+	return wp_sample_find(set, &all);
 }
 
 /* Add S, sample I of OLD, to PROFILE.  STACKS: of each sample that holds all wakes of

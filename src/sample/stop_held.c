@@ -2,9 +2,7 @@
 /* stop_held.c - see stop_held.h. */
 #include "stop_held.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sampler_loop.h"
 #include "target.h"
