@@ -270,10 +270,16 @@ bool wp_process_is_alive(const struct wp_process *process)
 	struct wp_proc_stat stat;
 	char text[1024];
 	ssize_t n;
+	int rc;
 
-	/* A pidfd is readable when the whole thread group has ended. */
-	if (process->pidfd >= 0)
-		return poll(&pfd, 1, 0) == 0;
+	/* A pidfd is readable when the whole thread group has ended.  A signal that
+	 * comes now ends a poll(2) without a wait, too (fs/select.c, do_poll). */
+	if (process->pidfd >= 0) {
+		do
+			rc = poll(&pfd, 1, 0);
+		while (rc < 0 && errno == EINTR);
+		return rc <= 0;
+	}
 	n = wp_io_read_at(process->proc_fd, "stat", text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
 	       (stat.state_char != 'Z' ||

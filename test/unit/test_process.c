@@ -18,6 +18,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -972,6 +973,36 @@ static void who_is_there_is_known_whoever_it_belongs_to(void **state)
 	pid = 0;
 }
 
+static volatile sig_atomic_t nsignals;
+
+static void count_signal(int nr)
+{
+	(void)nr;
+	nsignals++;
+}
+
+/* As Ctrl-C may: an interrupted poll(2) of a living process once ended its recording. */
+static void a_signal_does_not_make_a_process_look_dead(void **state)
+{
+	const struct sigaction count = { .sa_handler = count_signal };
+	const struct itimerval often = { { 0, 50 }, { 0, 50 } };
+	const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction before;
+	long nlooks = 0, nalive = 0;
+
+	(void)state;
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(sigaction(SIGALRM, &count, &before), 0);
+	nsignals = 0;
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	for (; nsignals < 2000; nlooks++)
+		nalive += wp_process_is_alive(&process);
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+	assert_int_equal(nalive, nlooks);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1001,6 +1032,7 @@ int main(void)
 		TEST(the_time_of_a_process_is_its_own),
 		TEST(threads_are_sorted_by_number),
 		TEST(who_is_there_is_known_whoever_it_belongs_to),
+		TEST(a_signal_does_not_make_a_process_look_dead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
