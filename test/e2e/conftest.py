@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start fixtures, run wallprof on them, check that nobody was harmed."""
 import bisect
+import errno
 import fcntl
 import hashlib
 import json
@@ -86,6 +87,19 @@ def wait_until(condition, seconds=100, pause=0.005):
         assert time.monotonic() < deadline, "it did not come in time"
         time.sleep(pause)
     return ret
+
+
+def is_executed(path):
+    """Is PATH there, and does the kernel execute it?  i386 programs it may not
+    (ia32_emulation=off)."""
+    try:
+        with subprocess.Popen([path], stdout=subprocess.DEVNULL) as process:
+            process.kill()
+    except OSError as e:
+        if e.errno not in (errno.ENOENT, errno.ENOEXEC):
+            raise
+        return False
+    return True
 
 
 def has_run(pid, seconds):

@@ -13,7 +13,7 @@ import time
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, WALLPROF, children_of, has_run, wait_until,
+from conftest import (FIXTURES, WALLPROF, children_of, has_run, is_executed, wait_until,
                       wait_until_sampling, worker_of)
 from fault_records import (DENY_PERF, MODES, begin, check_end, finish,
                            has_frame, load, log, mode_args, quiet_account,
@@ -38,8 +38,8 @@ def other_program(kind, tmp_path):
     """What is executed, and the user it must run as."""
     if kind == "32-bit":
         path = FIXTURES / "fault_exec32"
-        if not path.exists():
-            pytest.skip("the compiler makes no 32-bit code (gcc -m32)")
+        if not is_executed(path):
+            pytest.skip("no 32-bit programs (gcc -m32, ia32_emulation=on)")
         return path, "-"
     if kind == "set-user-id":
         if os.geteuid():

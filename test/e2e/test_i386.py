@@ -16,12 +16,12 @@ import test_hang_files
 import test_harm
 import test_stacks
 import test_weights
-from conftest import FIXTURES, tids_of, wait_until, wallprof
+from conftest import FIXTURES, is_executed, tids_of, wait_until, wallprof
 from hangs import Dump, check
 
 pytestmark = pytest.mark.skipif(
-    not (FIXTURES / "i386-shares").exists(),
-    reason="no i386 programs (libc6-dev-i386)")
+    not is_executed(FIXTURES / "i386-shares"),
+    reason="no i386 programs (libc6-dev-i386, ia32_emulation=on)")
 
 # Not "robust": what waits for an inconsistent mutex is a local function of the C
 # library, whose name is known by its debug file alone.
