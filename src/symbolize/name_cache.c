@@ -341,6 +341,22 @@ static int put_names(struct wp_protocol_buf *buf,
 	return rc;
 }
 
+/* Is NAME one that name_file() or write_file() makes?  The user may have named a directory
+ * that holds other files, too. */
+static bool is_of_cache(const char *name)
+{
+	static const char hex[] = "0123456789abcdef";
+	const size_t temporary = sizeof(TEMPORARY) - 1;
+	size_t n = strspn(name, hex);
+
+	if (!strncmp(name, TEMPORARY, temporary))
+		return name[temporary] &&
+		       !name[temporary +
+			     strspn(name + temporary, "0123456789")];
+	return n && name[n] == '-' && strspn(name + n + 1, hex) == 16 &&
+	       !name[n + 17];
+}
+
 /* Make room for one more file: the one that was written first goes. */
 static void trim(int dir_fd)
 {
@@ -352,7 +368,8 @@ static void trim(int dir_fd)
 	DIR *dir = fdopendir(openat(dir_fd, ".", O_RDONLY | O_CLOEXEC));
 
 	while (dir && (entry = readdir(dir))) {
-		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		if (!is_of_cache(entry->d_name) ||
+		    fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(st.st_mode))
 			continue;
 		if (!n++ || ns_of(&st.st_mtim) < ns_of(&oldest)) {

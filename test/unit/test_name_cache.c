@@ -597,6 +597,12 @@ static void a_file_and_their_number_are_bounded(void **state)
 	assert_true(asked->addresses < MANY / 2);
 	run(NULL);
 	assert_true(asked->addresses < MANY / 2);
+	/* A file of the user's that is older makes no room. */
+	snprintf(path, sizeof(path), "%s/0-notes", cache);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(futimens(fd, (struct timespec[2]){ 0 }), 0);
+	close(fd);
 	for (unsigned int i = 0; i < WP_NAME_CACHE_FILES + 9; i++) {
 		images[0].build_id[1] = (uint8_t)i;
 		images[0].build_id[2] = (uint8_t)(i >> 8);
@@ -607,7 +613,8 @@ static void a_file_and_their_number_are_bounded(void **state)
 	while ((entry = readdir(dir)))
 		n += entry->d_name[0] != '.';
 	closedir(dir);
-	assert_int_equal(n, WP_NAME_CACHE_FILES);
+	assert_int_equal(n, WP_NAME_CACHE_FILES + 1);
+	assert_int_equal(unlink(path), 0);
 }
 
 static void the_directory_is_ones_own(void **state)
