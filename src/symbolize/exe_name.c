@@ -5,11 +5,34 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "wallprof/base_name.h"
+
+/* The file that LINK of the process's root leads to, without the root or a mount being
+ * left: to enter what is mounted elsewhere may mount it, or wait for its server.  True if
+ * it can be had. */
+static bool stat_link(const struct wp_process *process, const char *link,
+		      struct stat *ret)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS |
+			   RESOLVE_NO_XDEV,
+	};
+	int fd = (int)syscall(SYS_openat2, process->root_fd, link, &how,
+			      sizeof(how));
+	bool is_there = fd >= 0 && !fstat(fd, ret);
+
+	if (fd >= 0)
+		close(fd);
+	return is_there;
+}
 
 /* The path of a link beside EXE with the process's name, if it leads to EXE. */
 static bool find_link(char link[PATH_MAX], const struct wp_process *process,
@@ -27,8 +50,8 @@ static bool find_link(char link[PATH_MAX], const struct wp_process *process,
 	    snprintf(link, PATH_MAX, "%.*s%s", dir_len, exe, name) >= PATH_MAX)
 		return false;
 	return !fstatat(process->proc_fd, "exe", &own, 0) &&
-	       !fstatat(process->root_fd, link + 1, &other, 0) &&
-	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+	       stat_link(process, link, &other) && own.st_dev == other.st_dev &&
+	       own.st_ino == other.st_ino;
 }
 
 static bool is_lost(const struct wp_profile *profile, const char *path)

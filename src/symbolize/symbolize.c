@@ -51,12 +51,16 @@ struct job {
  * symbolic link nor a fifo. */
 static int open_perf_map(const struct wp_symbol_source *source)
 {
-	char path[64];
+	char name[64];
 	struct stat st;
-	int fd;
+	/* It may be a link, which leads into the target's root. */
+	int dir_fd = wp_io_find_beneath(source->root_fd, "tmp"), fd;
 
-	snprintf(path, sizeof(path), "tmp/perf-%d.map", source->pid_inside);
-	fd = openat(source->root_fd, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	if (dir_fd < 0)
+		return -1;
+	snprintf(name, sizeof(name), "perf-%d.map", source->pid_inside);
+	fd = openat(dir_fd, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	close(dir_fd);
 	if (fd >= 0)
 		fd = wp_io_reopen_regular(fd);
 	if (fd < 0)
