@@ -68,8 +68,11 @@ static int take(struct wp_sampler *loop, const struct wp_perf_record *record)
 
 	switch (record->type) {
 	case WP_PERF_SAMPLE_CPU:
-		target = wp_sampler_find(loop, record->pid);
-		return target ? wp_cpu_samples_take(target, record) : 0;
+		/* One that has just ended ran before that. */
+		target = wp_sampler_find_last(loop, record->pid);
+		return target && !target->forgotten ?
+			       wp_cpu_samples_take(target, record) :
+			       0;
 	case WP_PERF_NAME:
 		rename_thread(loop, record);
 		break;

@@ -102,11 +102,16 @@ static void samples_reach_their_process(void **state)
 	assert_int_equal(cpu_ns(), 2 * PERIOD);
 	assert_false(fake.sampler->host_events.perf->enabled);
 	/* It has ended. */
+	/* It ran before it ended. */
 	fake.target->gone = true;
 	put(WP_PERF_SAMPLE_CPU, getpid(), TID);
 	assert_int_equal(wp_host_events_finish(fake.sampler), 0);
-	assert_int_equal(cpu_ns(), 2 * PERIOD);
-	fake.target->gone = false;
+	assert_int_equal(cpu_ns(), 3 * PERIOD);
+	fake.target->forgotten = true;
+	put(WP_PERF_SAMPLE_CPU, getpid(), TID);
+	assert_int_equal(wp_host_events_finish(fake.sampler), 0);
+	assert_int_equal(cpu_ns(), 3 * PERIOD);
+	fake.target->gone = fake.target->forgotten = false;
 }
 
 static void who_watches_is_told_of_processes(void **state)
