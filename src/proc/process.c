@@ -46,19 +46,32 @@ static void open_pidfd(struct wp_process *p)
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 }
 
+/* FILE of P cannot be read, by RC: it has gone, or there is no memory or descriptor. */
+static int say_unread(const struct wp_process *p, const char *file, int rc,
+		      struct wp_err *err)
+{
+	rc = wp_process_error(-rc);
+	if (rc == -ESRCH)
+		return wp_err_set(err, rc,
+				  "no process with pid %d (already gone?)",
+				  p->pid);
+	return wp_err_set(err, rc, "read /proc/%d/%s: %s", p->pid, file,
+			  strerror(-rc));
+}
+
 /* PID may be a tid: switch to its thread group leader. */
 static int find_leader(struct wp_process *p, struct wp_err *err)
 {
 	uint64_t tgid;
+	int rc;
 
 	/* Only a leader has one (pidfd_open(2)). */
 	open_pidfd(p);
 	if (p->pidfd >= 0)
 		return 0;
-	if (wp_proc_status_read_at(&tgid, p->proc_fd, "status", "Tgid", 10))
-		return wp_err_set(err, -ESRCH,
-				  "no process with pid %d (already gone?)",
-				  p->pid);
+	rc = wp_proc_status_read_at(&tgid, p->proc_fd, "status", "Tgid", 10);
+	if (rc)
+		return say_unread(p, "status", rc, err);
 	if ((pid_t)tgid == p->pid)
 		return 0;
 	close(p->proc_fd);
@@ -97,7 +110,9 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 	char text[1024];
 	ssize_t n = wp_io_read_at(p->proc_fd, "stat", text, sizeof(text));
 
-	if (n < 0 || wp_proc_stat_parse(&stat, text, (size_t)n))
+	if (n < 0)
+		return say_unread(p, "stat", (int)n, err);
+	if (wp_proc_stat_parse(&stat, text, (size_t)n))
 		return wp_err_set(err, -ESRCH, "process %d has gone", p->pid);
 	if (stat.kernel_thread)
 		return wp_err_set(err, -ENOTSUP,
@@ -281,6 +296,9 @@ bool wp_process_is_alive(const struct wp_process *process)
 		return rc <= 0;
 	}
 	n = wp_io_read_at(process->proc_fd, "stat", text, sizeof(text));
+	/* For want of a descriptor nothing is known. */
+	if (n < 0 && wp_process_error((int)-n) != -ESRCH)
+		return true;
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
 	       (stat.state_char != 'Z' ||
 		wp_process_count_threads(process) > 1);

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -1003,6 +1004,47 @@ static void a_signal_does_not_make_a_process_look_dead(void **state)
 	assert_int_equal(nalive, nlooks);
 }
 
+/* No more descriptors than there are now. */
+static void want_for_descriptors(const struct rlimit *limit)
+{
+	int fd = dup(STDOUT_FILENO);
+	const struct rlimit none = { (rlim_t)fd, limit->rlim_max };
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+static void want_of_descriptors_is_no_end(void **state)
+{
+	struct wp_process second = WP_PROCESS_INIT;
+	struct rlimit limit;
+
+	(void)state;
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	close(process.pidfd);
+	process.pidfd = -1;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	want_for_descriptors(&limit);
+	assert_true(wp_process_is_alive(&process));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int free = 0; free < 3; free++) {
+		int fds[2], rc;
+
+		for (int i = 0; i < free; i++)
+			assert_true((fds[i] = dup(STDOUT_FILENO)) >= 0);
+		want_for_descriptors(&limit);
+		for (int i = 0; i < free; i++)
+			close(fds[i]);
+		rc = wp_process_open(&second, pid, &err);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		assert_int_equal(rc, -EMFILE);
+		assert_null(strstr(err.msg, "gone"));
+		err = (struct wp_err)WP_ERR_INIT;
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1032,6 +1074,7 @@ int main(void)
 		TEST(the_time_of_a_process_is_its_own),
 		TEST(threads_are_sorted_by_number),
 		TEST(who_is_there_is_known_whoever_it_belongs_to),
+		TEST(want_of_descriptors_is_no_end),
 		TEST(a_signal_does_not_make_a_process_look_dead),
 	};
 
