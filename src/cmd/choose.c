@@ -32,7 +32,7 @@ int wp_choose_list(struct wp_tids *pids)
 
 	pids->len = 0;
 	if (!dir)
-		return errno == ENOMEM ? -ENOMEM : 0;
+		return -errno;
 	while (!rc && (entry = readdir(dir))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 

@@ -16,7 +16,8 @@
 /* Is there such an option? */
 bool wp_choose_is_asked(const struct wp_options *options);
 
-/* Replace PIDS by all processes there are, sorted.  0 or -ENOMEM. */
+/* Replace PIDS by all processes there are, sorted.  0, -ENOMEM, or the error of opening
+ * /proc; PIDS has none then. */
 WP_MUST_CHECK
 int wp_choose_list(struct wp_tids *pids);
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "choose.h"
 #include "wallprof/access.h"
@@ -75,7 +76,8 @@ int wp_dumped_list(struct wp_dumped *dumped, const struct wp_options *options,
 	if (!rc && wp_choose_is_asked(options))
 		rc = add_chosen(pids, options);
 	if (rc)
-		return wp_err_set(err, rc, "no memory");
+		return wp_err_set(err, rc, "cannot list processes: %s",
+				  strerror(-rc));
 	wp_choose_describe(options, text, sizeof(text));
 	return pids->len ? 0 : wp_err_set(err, -ESRCH, "there are no %s", text);
 }

@@ -188,7 +188,7 @@ static int add_chosen(struct wp_follow *follow)
 			add(follow, pids.v[i], 0);
 	follow->chosen_ns = wp_clock_ns();
 	wp_tids_clear(&pids);
-	return rc;
+	return rc == -ENOMEM ? rc : 0;
 }
 
 static size_t count_threads(const struct wp_tids *pids,
@@ -236,7 +236,9 @@ int wp_follow_first(const struct wp_options *options,
 	wp_choose_describe(options, text, sizeof(text));
 	if (!rc && opened == -ENOENT)
 		return wp_err_set(err, opened, "there are no %s", text);
-	return rc ? wp_err_set(err, rc, "no memory") : opened;
+	return rc ? wp_err_set(err, rc, "cannot list processes: %s",
+			       strerror(-rc)) :
+		    opened;
 }
 
 void wp_follow_describe(const struct wp_follow *follow)
@@ -318,6 +320,9 @@ static int meet_new(struct wp_follow *follow, uint64_t now_ns)
 	struct wp_tids now = WP_TIDS_INIT;
 	int rc = wp_choose_list(&now);
 
+	/* The next list may be had. */
+	if (rc && rc != -ENOMEM)
+		return 0;
 	if (!rc)
 		drop_ended(follow, &now);
 	for (size_t i = 0; i < now.len && follow->listed_ns && !rc; i++)
@@ -364,7 +369,7 @@ static int meet_lost(struct wp_follow *follow, uint64_t now_ns)
 	for (size_t i = 0; i < now.len && !rc; i++)
 		meet_untold(follow, now.v[i]);
 	wp_tids_clear(&now);
-	return rc;
+	return rc == -ENOMEM ? rc : 0;
 }
 
 int wp_follow_step(struct wp_follow *follow)
