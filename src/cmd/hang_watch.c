@@ -99,10 +99,34 @@ static void start(struct wp_hang_watch *w, struct wp_recording *r, int state,
 		w->state = state;
 }
 
-static void keep(struct wp_hang_watch *w, struct wp_recording *r)
+static void take_kept(struct wp_hang_watch *w, const struct wp_recording *r,
+		      const struct wp_serve_answer *a,
+		      struct wp_recorder_status *status)
 {
+	drop_report(w);
+	status->hangs_kept += a->status == 200;
+	status->hangs_failed += a->status != 200;
+	wp_say("wallprof: %s %d: %s; %s %s",
+	       r->process.pid ? "process" : "processes", r->process.pid,
+	       w->reason,
+	       a->status == 200 ? "kept in" : "cannot keep it:", a->text);
+}
+
+static void keep(struct wp_hang_watch *w, struct wp_recording *r,
+		 struct wp_recorder_status *status)
+{
+	static const struct wp_serve_answer unwritten = {
+		.status = 503,
+		.text = "no process can be started to write it",
+	};
+
 	w->kept_ns = wp_clock_ns();
 	start(w, r, WP_HANG_WATCH_KEEPS, WP_SERVE_KEEP);
+	if (w->state == WP_HANG_WATCH_KEEPS)
+		return;
+	take_kept(w, r, &unwritten, status);
+	/* What is so at a later look is kept then. */
+	w->is_hung = w->is_over = false;
 }
 
 /* The verdict of the check that A is of: what is bad and was not is kept. */
@@ -128,20 +152,7 @@ static void take_verdict(struct wp_hang_watch *w, struct wp_recording *r,
 	w->reason[n > 0 ? n : 0] = '\0';
 	w->reason[strcspn(w->reason, "\n")] = '\0';
 	wp_writer_clear(&w->writer);
-	keep(w, r);
-}
-
-static void take_kept(struct wp_hang_watch *w, const struct wp_recording *r,
-		      const struct wp_serve_answer *a,
-		      struct wp_recorder_status *status)
-{
-	drop_report(w);
-	status->hangs_kept += a->status == 200;
-	status->hangs_failed += a->status != 200;
-	wp_say("wallprof: %s %d: %s; %s %s",
-	       r->process.pid ? "process" : "processes", r->process.pid,
-	       w->reason,
-	       a->status == 200 ? "kept in" : "cannot keep it:", a->text);
+	keep(w, r, status);
 }
 
 static void take_result(struct wp_hang_watch *w, struct wp_recording *r,
@@ -163,7 +174,8 @@ static void take_result(struct wp_hang_watch *w, struct wp_recording *r,
 
 /* Keep what is over a threshold and was not. */
 static void watch_thresholds(struct wp_hang_watch *w, struct wp_recording *r,
-			     const struct wp_digest *d)
+			     const struct wp_digest *d,
+			     struct wp_recorder_status *status)
 {
 	uint64_t now = wp_clock_ns();
 	bool was_over = w->is_over;
@@ -171,11 +183,15 @@ static void watch_thresholds(struct wp_hang_watch *w, struct wp_recording *r,
 
 	w->is_over = wp_hang_watch_is_over(r->options, d, now, text,
 					   sizeof(text));
-	if (!w->is_over || was_over || !r->options->on_hang ||
-	    (w->kept_ns && now - w->kept_ns < KEEP_PAUSE_NS))
+	if (!w->is_over || was_over || !r->options->on_hang)
 		return;
+	/* If it is so after the pause, it is new then. */
+	if (w->kept_ns && now - w->kept_ns < KEEP_PAUSE_NS) {
+		w->is_over = false;
+		return;
+	}
 	memcpy(w->reason, text, sizeof(text));
-	keep(w, r);
+	keep(w, r, status);
 }
 
 void wp_hang_watch_step(struct wp_hang_watch *w, struct wp_recording *r,
@@ -188,7 +204,7 @@ void wp_hang_watch_step(struct wp_hang_watch *w, struct wp_recording *r,
 	if (r->ended_ns)
 		status->deadlocks = status->no_progress = 0;
 	if (w->state == WP_HANG_WATCH_IDLE && !r->ended_ns)
-		watch_thresholds(w, r, d);
+		watch_thresholds(w, r, d, status);
 	/* Many processes are many snapshots: only where files are wanted. */
 	if (r->options->sampler.many && !r->options->on_hang)
 		return;
