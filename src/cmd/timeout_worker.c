@@ -330,7 +330,9 @@ static void on_time(int sig)
 /* Some of the time for a dump is for names, the rest to look and to write. */
 static void limit_dump(struct command *command)
 {
-	struct sigaction act = { .sa_handler = on_time };
+	/* A write that waits for its reader goes on. */
+	struct sigaction act = { .sa_handler = on_time,
+				 .sa_flags = SA_RESTART };
 	uint64_t ns = command->options->dump_time_ns;
 	uint64_t us = ns / WP_NS_PER_US / 100 * NAMED_SHARE + 1;
 	const struct itimerval timer = { .it_value = { (time_t)(us / 1000000),
