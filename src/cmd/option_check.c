@@ -481,6 +481,13 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 				  "--block-rate goes with --profile block or "
 				  "wake");
 	choose_goroutines(parse);
+	if (o->sampler.goroutine_ids && !o->sampler.goroutines)
+		return wp_err_set(err, -EINVAL,
+				  "--goroutine-ids goes with a wall profile of "
+				  "goroutines: leave out -t, --threads-of-go "
+				  "and --stop all");
+	if (wp_option_is_given(parse, WP_OPT_PUSH_INTERVAL) && !o->push)
+		return wp_err_set(err, -EINVAL, "--push-interval wants --push");
 	rc = check_heap(parse, err);
 	if (!rc)
 		rc = check_interval(parse, err);

@@ -215,7 +215,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "Show all of the text report instead of what matters." },
 	{ 'q', "quiet", NULL, ALL, WP_SECTION_OUTPUT, NULL,
 	  "print only errors on standard error",
-	  "Print errors only, and why the exit status is 1." },
+	  "Print errors only, what could not be named or seen, and why the exit status is\n"
+	  "1." },
 	{ 'v', "verbose", NULL, ALL, WP_SECTION_OUTPUT, NULL,
 	  "with -o FILE: print how it was recorded, as is printed\n"
 	  "where standard error is no terminal",

@@ -433,17 +433,17 @@ static int parse_hang(struct wp_options *o, const char *word,
 	char number[16];
 	size_t n = strlen(word);
 
-	if (!strncmp(word, "idle=", 5))
+	if (!strncmp(word, "idle=", 5) && atof(word + 5) > 0)
 		return wp_option_duration(&o->hang_idle_ns, "--hang-when idle",
 					  word + 5, err);
-	if (!strncmp(word, "runnable=", 9))
+	if (!strncmp(word, "runnable=", 9) && atof(word + 9) > 0)
 		return wp_option_duration(&o->hang_runnable_ns,
 					  "--hang-when runnable", word + 9,
 					  err);
 	if (strncmp(word, "lock=", 5) || word[n - 1] != '%' || n > 10)
 		return wp_err_set(err, -EINVAL,
 				  "--hang-when wants lock=N%%, idle=TIME or "
-				  "runnable=TIME, not %s",
+				  "runnable=TIME of more than 0, not %s",
 				  word);
 	snprintf(number, sizeof(number), "%.*s", (int)(n - 6), word + 5);
 	return wp_option_number(&o->hang_lock, "--hang-when lock", number, 99,

@@ -115,6 +115,8 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 	switch (c) {
 	case 'r':
 	case 'F':
+		/* What is given last counts. */
+		p->interval = NULL;
 		return wp_option_rate(&s->interval_ns, arg, err);
 	case 'i':
 		p->interval = arg;

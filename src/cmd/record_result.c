@@ -182,12 +182,24 @@ static int name_functions(const struct wp_record_result *r)
 		       0;
 }
 
+/* Is there nothing that a file could be of?  Of threads' creators and waits there may be
+ * none, but -t may not choose nobody. */
+static bool is_empty(const struct wp_record_result *r)
+{
+	const struct wp_options *o = r->options;
+
+	if (o->kinds & 1u << WP_PROFILE_WALL)
+		return !r->profile->sets[WP_PROFILE_WALL].nsamples;
+	return o->sampler.thread_globs[0] &&
+	       !(o->kinds & 1u << WP_PROFILE_THREADCREATE) &&
+	       !r->profile->counters.threads_seen;
+}
+
 int wp_record_result_write(struct wp_record_result *r, struct wp_err *err)
 {
 	int rc;
 
-	if ((r->options->kinds & 1u << WP_PROFILE_WALL) &&
-	    !r->profile->sets[WP_PROFILE_WALL].nsamples)
+	if (is_empty(r))
 		return nothing_seen(r, err);
 	rc = name_functions(r);
 	/* Names tell which waits were for no lock: these count no more. */
