@@ -247,8 +247,10 @@ void wp_elf_image_each_function(struct wp_elf_image *image,
 				void *ctx);
 
 /* The name of the symbol whose address the dynamic linker puts at SVMA; NULL: it puts
- * none there.  Borrowed until IMAGE is cleared. */
-const char *wp_elf_image_linked_name(struct wp_elf_image *image, uint64_t svma);
+ * none there, or that is not found in *LEFT relocations, of which those that are read are
+ * taken.  Borrowed until IMAGE is cleared. */
+const char *wp_elf_image_linked_name(struct wp_elf_image *image, uint64_t svma,
+				     uint64_t *left);
 
 /* Free what IMAGE holds; safe on WP_ELF_IMAGE_INIT and twice. */
 void wp_elf_image_clear(struct wp_elf_image *image);

@@ -78,11 +78,12 @@ static const char *dynamic_name(struct wp_elf_image *image, uint64_t i)
 
 /* The same by the relocations in RANGE. */
 static const char *linked_by(struct wp_elf_image *image,
-			     const struct wp_elf_range *range, uint64_t svma)
+			     const struct wp_elf_range *range, uint64_t svma,
+			     uint64_t *left)
 {
 	uint64_t n = range->size / sizeof(Elf64_Rela);
 
-	for (uint64_t i = 0; i < n && i < SYMBOLS_MAX; i++) {
+	for (uint64_t i = 0; i < n && *left; i++, --*left) {
 		const uint8_t *bytes = wp_elf_image_at(
 			image, range->off + i * sizeof(Elf64_Rela),
 			sizeof(Elf64_Rela));
@@ -97,9 +98,10 @@ static const char *linked_by(struct wp_elf_image *image,
 	return NULL;
 }
 
-const char *wp_elf_image_linked_name(struct wp_elf_image *image, uint64_t svma)
+const char *wp_elf_image_linked_name(struct wp_elf_image *image, uint64_t svma,
+				     uint64_t *left)
 {
-	const char *name = linked_by(image, &image->plt_rela, svma);
+	const char *name = linked_by(image, &image->plt_rela, svma, left);
 
-	return name ? name : linked_by(image, &image->rela, svma);
+	return name ? name : linked_by(image, &image->rela, svma, left);
 }

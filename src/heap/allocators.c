@@ -16,6 +16,8 @@ enum {
 	REALLOC_MAX = 4096,
 	/* Of one file; jemalloc has some 30. */
 	FUNCTIONS_MAX = 64,
+	/* Relocations of one file that are read: each jump may need all of them. */
+	LINKS_MAX = 4 << 20,
 };
 
 struct known {
@@ -195,6 +197,9 @@ bool wp_allocator_of_name(const char *name, enum wp_heap_call *ret_call,
 /* A search in one file. */
 struct search {
 	struct wp_allocators *ret;
+	struct wp_elf_image *image;
+	/* Of LINKS_MAX. */
+	uint64_t links_left;
 	bool has_malloc;
 	int rc;
 };
@@ -264,13 +269,13 @@ static unsigned int args_of(enum wp_heap_call call)
 
 /* Is the code at SVMA a jump to a function of a name that is known, as the dynamic
  * linker finds it (a PLT's entry)? */
-static bool is_link_to_known(struct wp_elf_image *image, uint64_t svma,
+static bool is_link_to_known(struct search *s, uint64_t svma,
 			     enum wp_heap_call *ret_call)
 {
 	enum { ENTRY = 16 };
 	uint64_t off;
-	const uint8_t *code = wp_elf_image_offset(image, svma, &off) ?
-				      wp_elf_image_at(image, off, ENTRY) :
+	const uint8_t *code = wp_elf_image_offset(s->image, svma, &off) ?
+				      wp_elf_image_at(s->image, off, ENTRY) :
 				      NULL;
 	bool is_operator;
 	const char *name;
@@ -288,7 +293,8 @@ static bool is_link_to_known(struct wp_elf_image *image, uint64_t svma,
 		return false;
 	memcpy(&distance, code + at + 2, sizeof(distance));
 	name = wp_elf_image_linked_name(
-		image, svma + at + 6 + (uint64_t)(int64_t)distance);
+		s->image, svma + at + 6 + (uint64_t)(int64_t)distance,
+		&s->links_left);
 	return name && wp_allocator_of_name(name, ret_call, &is_operator);
 }
 
@@ -316,10 +322,10 @@ static bool is_jump(const uint8_t *code, int64_t *ret_distance)
 
 /* Is the instruction of F's CODE[0..LEN) at AT, which every call reaches, a jump to
  * another function of an allocator?  That is probed: an object would count twice. */
-static bool goes_on_in(const struct wp_allocators *others,
-		       struct wp_elf_image *image, const struct wp_allocator *f,
+static bool goes_on_in(struct search *s, const struct wp_allocator *f,
 		       const uint8_t *code, size_t len, int at)
 {
+	const struct wp_allocators *others = s->ret;
 	enum wp_heap_call call;
 	int64_t distance;
 	uint64_t svma;
@@ -331,7 +337,7 @@ static bool goes_on_in(const struct wp_allocators *others,
 		if (others->v[i].svma == svma && svma != f->svma &&
 		    can_be_probed(others->v[i].call))
 			return true;
-	return is_link_to_known(image, svma, &call);
+	return is_link_to_known(s, svma, &call);
 }
 
 static bool allocates(enum wp_heap_call call)
@@ -339,42 +345,39 @@ static bool allocates(enum wp_heap_call call)
 	return call < WP_HEAP_FREE;
 }
 
-/* The call of the function of OTHERS or of a PLT at SVMA; WP_HEAP_TRIAL: none. */
-static enum wp_heap_call call_at(const struct wp_allocators *others,
-				 struct wp_elf_image *image, uint64_t svma)
+/* The call of the function that was found, or of a PLT, at SVMA; WP_HEAP_TRIAL: none. */
+static enum wp_heap_call call_at(struct search *s, uint64_t svma)
 {
+	const struct wp_allocators *others = s->ret;
 	enum wp_heap_call call = WP_HEAP_TRIAL;
 
 	for (size_t i = 0; i < others->len; i++)
 		if (others->v[i].svma == svma)
 			return others->v[i].call;
-	(void)is_link_to_known(image, svma, &call);
+	(void)is_link_to_known(s, svma, &call);
 	return call;
 }
 
 /* Has F, which may throw, its memory of another function that is probed (operator new of
  * libstdc++, of malloc)?  That one calls it before it does anything else. */
-static bool calls_another(const struct wp_allocators *others,
-			  struct wp_elf_image *image,
-			  const struct wp_allocator *f, const uint8_t *code,
-			  size_t len)
+static bool calls_another(struct search *s, const struct wp_allocator *f,
+			  const uint8_t *code, size_t len)
 {
 	int32_t distance;
 	size_t at;
 
 	return wp_heap_call_may_throw(f->call) &&
 	       wp_probe_first_call(code, len, &at, &distance) &&
-	       allocates(call_at(others, image,
-				 f->svma + at + (uint64_t)(int64_t)distance));
+	       allocates(
+		       call_at(s, f->svma + at + (uint64_t)(int64_t)distance));
 }
 
 /* Does F, which allocates, end in another function that does and is called itself as
  * well?  Its frame is gone there, and an object would count twice.  A realloc goes on in
  * one for some objects only. */
-static bool ends_in_another(const struct wp_allocators *others,
-			    struct wp_elf_image *image,
-			    const struct wp_allocator *f)
+static bool ends_in_another(struct search *s, const struct wp_allocator *f)
 {
+	const struct wp_allocators *others = s->ret;
 	size_t len = f->size < CODE_MAX ? (size_t)f->size : CODE_MAX, at = 0;
 	const uint8_t *code;
 	int32_t distance;
@@ -382,9 +385,9 @@ static bool ends_in_another(const struct wp_allocators *others,
 
 	if ((f->call != WP_HEAP_MALLOC && f->call != WP_HEAP_MEMALIGN &&
 	     f->call != WP_HEAP_NEW) ||
-	    !wp_elf_image_offset(image, f->svma, &off))
+	    !wp_elf_image_offset(s->image, f->svma, &off))
 		return false;
-	code = wp_elf_image_at(image, off, len);
+	code = wp_elf_image_at(s->image, off, len);
 	while (code && wp_probe_next_jump(code, len, &at, &distance)) {
 		uint64_t svma = f->svma + at + (uint64_t)(int64_t)distance;
 
@@ -393,7 +396,7 @@ static bool ends_in_another(const struct wp_allocators *others,
 		for (size_t i = 0; i < others->len; i++)
 			if (others->v[i].svma == svma && svma != f->svma)
 				call = others->v[i].call;
-		(void)is_link_to_known(image, svma, &call);
+		(void)is_link_to_known(s, svma, &call);
 		if (call == WP_HEAP_MALLOC || call == WP_HEAP_MEMALIGN ||
 		    call == WP_HEAP_NEW)
 			return true;
@@ -403,17 +406,16 @@ static bool ends_in_another(const struct wp_allocators *others,
 
 /* Is there a jump to malloc in F, a realloc?  It is for a realloc of nothing.  Four bytes
  * that tell malloc's distance are no chance: F need not be decoded up to there. */
-static bool jumps_to_malloc(const struct wp_allocators *others,
-			    struct wp_elf_image *image,
-			    const struct wp_allocator *f)
+static bool jumps_to_malloc(struct search *s, const struct wp_allocator *f)
 {
+	const struct wp_allocators *others = s->ret;
 	size_t len = f->size < REALLOC_MAX ? (size_t)f->size : REALLOC_MAX;
 	const uint8_t *code;
 	uint64_t off;
 
-	if (!wp_elf_image_offset(image, f->svma, &off))
+	if (!wp_elf_image_offset(s->image, f->svma, &off))
 		return false;
-	code = wp_elf_image_at(image, off, len);
+	code = wp_elf_image_at(s->image, off, len);
 	for (size_t at = 0; code && at + JUMP_LEN <= len; at += JUMP_STEP) {
 		enum wp_heap_call call = WP_HEAP_TRIAL;
 		int64_t distance;
@@ -426,7 +428,7 @@ static bool jumps_to_malloc(const struct wp_allocators *others,
 			if (others->v[i].svma == svma)
 				call = others->v[i].call;
 		if (call == WP_HEAP_MALLOC ||
-		    (is_link_to_known(image, svma, &call) &&
+		    (is_link_to_known(s, svma, &call) &&
 		     call == WP_HEAP_MALLOC))
 			return true;
 	}
@@ -434,17 +436,16 @@ static bool jumps_to_malloc(const struct wp_allocators *others,
 }
 
 /* Find where F's probe stands; false: its code cannot be read. */
-static bool place_probe(const struct wp_allocators *others,
-			struct wp_elf_image *image, struct wp_allocator *f)
+static bool place_probe(struct search *s, struct wp_allocator *f)
 {
 	size_t len = f->size < CODE_MAX ? (size_t)f->size : CODE_MAX;
 	const uint8_t *code;
 	uint64_t off;
 	int at;
 
-	if (!len || !wp_elf_image_offset(image, f->svma, &off))
+	if (!len || !wp_elf_image_offset(s->image, f->svma, &off))
 		return false;
-	code = wp_elf_image_at(image, off, len);
+	code = wp_elf_image_at(s->image, off, len);
 	if (!code)
 		return false;
 	at = wp_probe_place(code, len, args_of(f->call),
@@ -452,12 +453,11 @@ static bool place_probe(const struct wp_allocators *others,
 				    !wp_heap_call_may_throw(f->call));
 	/* What the kernel does for those takes longer than any probe. */
 	f->is_cheap = at >= 0 || wp_heap_call_is_map(f->call);
-	f->is_probed = (at < 0 ||
-			!goes_on_in(others, image, f, code, len, at)) &&
-		       !ends_in_another(others, image, f) &&
-		       !calls_another(others, image, f, code, len);
+	f->is_probed = (at < 0 || !goes_on_in(s, f, code, len, at)) &&
+		       !ends_in_another(s, f) &&
+		       !calls_another(s, f, code, len);
 	f->probe_off = off + (at > 0 ? (uint64_t)at : 0);
-	if (f->call == WP_HEAP_REALLOC && jumps_to_malloc(others, image, f))
+	if (f->call == WP_HEAP_REALLOC && jumps_to_malloc(s, f))
 		f->call = WP_HEAP_REGROW;
 	return true;
 }
@@ -472,7 +472,9 @@ static int compare_svmas(const void *a, const void *b)
 int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
 		       bool all)
 {
-	struct search s = { .ret = ret };
+	struct search s = { .ret = ret,
+			    .image = image,
+			    .links_left = LINKS_MAX };
 	size_t n = 0;
 
 	for (int i = 0; i < (all ? WP_ELF_SYMBOL_TABLES : 1); i++)
@@ -482,7 +484,7 @@ int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
 		struct wp_allocator f = ret->v[i];
 
 		f.is_probed |= s.has_malloc && can_be_probed(f.call);
-		if (!f.is_probed || place_probe(ret, image, &f))
+		if (!f.is_probed || place_probe(&s, &f))
 			ret->v[n++] = f;
 	}
 	ret->len = n;

@@ -404,6 +404,67 @@ static void names_that_are_not_exported(void **state)
 	free(bytes);
 }
 
+/* What realloc is found to be where N jumps to an entry of a PLT that has no name come
+ * before one to malloc's. */
+static enum wp_heap_call call_behind_jumps(unsigned int n)
+{
+	enum { RELAS = 8192, GOT = 1 << 20, PLT = STEP, CODE = 3 * STEP };
+	static const char strings[] = "\0malloc\0realloc";
+	static uint8_t text[CODE + 4096];
+	static Elf64_Rela relas[RELAS] = {
+		[RELAS - 1] = { .r_offset = GOT,
+				.r_info = ELF64_R_INFO(1, R_X86_64_JUMP_SLOT) },
+	};
+	const int32_t at = make_align(sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr));
+	Elf64_Sym symbols[3] = {
+		[1] = { 1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0, 1,
+			(uint64_t)at, STEP },
+		[2] = { 8, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0, 1,
+			(uint64_t)at + CODE, 5 * (n + 1) },
+	};
+	const struct make_section sections[] = {
+		{ ".text", SHT_PROGBITS, 0, 0, text, sizeof(text), 0, 0 },
+		{ ".dynsym", SHT_DYNSYM, 0, 0, symbols, sizeof(symbols), 3,
+		  sizeof(*symbols) },
+		{ ".strings", SHT_STRTAB, 0, 0, strings, sizeof(strings), 0,
+		  0 },
+		{ ".rela.plt", SHT_RELA, 0, 0, relas, sizeof(relas), 2,
+		  sizeof(*relas) },
+	};
+	struct wp_allocators found;
+	enum wp_heap_call call;
+	uint8_t *bytes;
+	size_t size;
+
+	memset(text, 0x90, sizeof(text));
+	for (int32_t i = 0; i < 2; i++) {
+		int32_t entry = PLT + i * STEP;
+
+		memcpy(&text[entry], "\xff\x25", 2);
+		memcpy(&text[entry + 2],
+		       &(int32_t){ GOT + i * 8 - (at + entry + 6) }, 4);
+	}
+	for (unsigned int i = 0; i <= n; i++)
+		put_jump(&text[CODE + 5 * i],
+			 PLT + (i < n) * STEP - (int32_t)(CODE + 5 * i));
+	bytes = make_elf(sections, 4, &size);
+	search(&found, bytes, size, false);
+	assert_int_equal(found.len, 2);
+	call = found.v[1].call;
+	wp_allocators_clear(&found);
+	free(bytes);
+	return call;
+}
+
+/* They would be read for minutes in a file that was made for that. */
+static void relocations_are_not_read_for_any_number_of_jumps(void **state)
+{
+	(void)state;
+	assert_int_equal(call_behind_jumps(0), WP_HEAP_REGROW);
+	assert_int_equal(call_behind_jumps(400), WP_HEAP_REGROW);
+	assert_int_equal(call_behind_jumps(600), WP_HEAP_REALLOC);
+}
+
 static void every_prefix_and_changed_byte(void **state)
 {
 	struct wp_allocators found;
@@ -443,6 +504,8 @@ int main(void)
 		cmocka_unit_test(
 			an_operator_that_calls_the_files_malloc_is_not_probed),
 		cmocka_unit_test(names_that_are_not_exported),
+		cmocka_unit_test(
+			relocations_are_not_read_for_any_number_of_jumps),
 		cmocka_unit_test(every_prefix_and_changed_byte),
 #endif
 	};
