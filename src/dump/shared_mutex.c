@@ -123,7 +123,8 @@ void wp_shared_mutex_find(struct wp_snapshot *snapshot, const uint32_t *by_tid)
 	struct wp_dump *dump = &snapshot->dump;
 	uint64_t until_ns = wp_clock_ns() + SEARCH_NS;
 
-	for (uint32_t i = 0; i < dump->nthreads; i++) {
+	for (uint32_t i = 0; i < dump->nthreads && wp_clock_ns() <= until_ns;
+	     i++) {
 		struct wp_dump_thread *t = &dump->threads[i];
 		uint32_t owner;
 
