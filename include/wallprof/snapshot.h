@@ -50,6 +50,8 @@ struct wp_snapshot_process {
 	/* Listed when a child is asked for: a thousand threads may wait for a child
 	 * each. */
 	struct wp_ns_tids children;
+	/* The time that it took to read what its epolls watch. */
+	uint64_t epolls_ns;
 };
 
 /* Why others than those that were found may end a wait. */

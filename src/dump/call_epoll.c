@@ -14,6 +14,9 @@ enum {
 	WATCHED_MAX = 1024,
 	KINDS_MAX = 16,
 };
+/* What the epolls of a process watch is read for so long: any number of threads may wait
+ * in one that watches a lot, and the kernel locks it while it is read. */
+#define EPOLLS_NS (1 * WP_NS_PER_S)
 
 struct watched_fd {
 	int fd;
@@ -125,15 +128,12 @@ static void say_kinds(struct wp_call_words *w, struct watched *v)
 		wp_call_say(w, ", %u more", v->n - WATCHED_MAX);
 }
 
-void wp_call_epoll(struct wp_call_words *w)
+static void say_watched(struct wp_call_words *w)
 {
 	struct wp_text text = WP_TEXT_INIT;
 	struct watched v;
 	char path[WP_FD_PATH_MAX];
 
-	wp_call_say(w, " fd %d", (int)w->call->args[0]);
-	if (w->found->moved)
-		return;
 	wp_fdinfo_path(path, "fdinfo", w->found->tid, (int)w->call->args[0]);
 	if (wp_text_read(&text, w->process->process.proc_fd, path, FDINFO_MAX))
 		return;
@@ -145,4 +145,15 @@ void wp_call_epoll(struct wp_call_words *w)
 		say_each(w, &v);
 	else
 		say_kinds(w, &v);
+}
+
+void wp_call_epoll(struct wp_call_words *w)
+{
+	uint64_t begin_ns = wp_clock_ns();
+
+	wp_call_say(w, " fd %d", (int)w->call->args[0]);
+	if (w->found->moved || w->process->epolls_ns >= EPOLLS_NS)
+		return;
+	say_watched(w);
+	w->process->epolls_ns += wp_clock_ns() - begin_ns;
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "../../src/dump/call_text.h"
+#include "wallprof/clock.h"
 #include "wallprof/syscall_nr.h"
 
 static struct wp_snapshot_process self;
@@ -200,6 +201,30 @@ static void an_epoll_tells_what_it_watches(void **state)
 	close(fd);
 }
 
+/* A thousand threads may wait in one that watches a hundred thousand. */
+static void epolls_are_read_for_so_long(void **state)
+{
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+	struct wp_dump_call call = {
+		.nr = SYS_epoll_pwait,
+		.args = { (uint64_t)fd, 0, 0, 250 },
+	};
+	char want[256];
+
+	(void)state;
+	self.epolls_ns = 0;
+	snprintf(want, sizeof(want),
+		 "epoll_pwait fd %d watching 0 descriptors, at most 250 ms",
+		 fd);
+	assert_text(call, "", want);
+	assert_in_range(self.epolls_ns, 1, WP_NS_PER_S - 1);
+	self.epolls_ns = WP_NS_PER_S;
+	snprintf(want, sizeof(want), "epoll_pwait fd %d, at most 250 ms", fd);
+	assert_text(call, "", want);
+	self.epolls_ns = 0;
+	close(fd);
+}
+
 static void a_sleep_has_its_time(void **state)
 {
 	static const clockid_t ours[] = { CLOCK_REALTIME, CLOCK_TAI,
@@ -318,6 +343,7 @@ int main(void)
 		cmocka_unit_test(a_poll_names_three_descriptors),
 		cmocka_unit_test(a_select_names_what_it_reads),
 		cmocka_unit_test(an_epoll_tells_what_it_watches),
+		cmocka_unit_test(epolls_are_read_for_so_long),
 		cmocka_unit_test(a_sleep_has_its_time),
 		cmocka_unit_test(a_wait_names_the_child),
 		cmocka_unit_test(a_file_lock_has_its_file),
