@@ -18,6 +18,9 @@
 #include "wallprof/syscall_nr.h"
 
 enum { LOCKS_FILE_MAX = 16 << 20 };
+/* From its begin on, a round searches that file for so long: any number of threads may
+ * wait, each with a line there. */
+#define LOCKS_NS (1 * WP_NS_PER_S)
 
 /* What i386 programs lock by (fs/fcntl.c): F_SETLKW by the first. */
 struct flock_32 {
@@ -185,6 +188,8 @@ int wp_links_add_file_lock(struct wp_links *links, uint32_t thread)
 	 * (fs/locks.c, lock_get_status). */
 	if (!is_flock && call->args[1] == F_OFD_SETLKW)
 		return add_open_file_wait(links, thread, 0);
+	if (wp_clock_ns() - links->round_ns >= LOCKS_NS)
+		return wp_links_add_lock_taker(links, thread, 0);
 	if (!find_held_lock(links, wp_links_process(links, thread), call,
 			    &lock))
 		return is_flock ? add_open_file_wait(links, thread, 0) : 0;

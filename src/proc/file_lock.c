@@ -8,6 +8,8 @@
 
 #include "text_scan.h"
 
+enum { BEST_FIT = 4 };
+
 /* A line of /proc/locks, or of an fdinfo behind "lock:" (fs/locks.c,
  * lock_get_status), as in
  * "3:  -> POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF". */
@@ -91,61 +93,52 @@ static bool parse_range(struct wp_text_scan *c, uint64_t *ret_first,
 	return !c->bad && c->p == c->end;
 }
 
-/* L, up to whose range C has read, is WAITER's line: of its device if SAME_DEV, with
- * its range if SAME_RANGE. */
-static bool is_waiter(const struct line *l, struct wp_text_scan *c,
-		      const struct wp_file_waiter *waiter, bool same_dev,
-		      bool same_range)
+/* How well L, up to whose range C has read, fits WAITER's line: 0 if it is another's;
+ * its range tells more than its device. */
+static int fit(const struct line *l, struct wp_text_scan *c,
+	       const struct wp_file_waiter *waiter)
 {
 	uint64_t first, last;
+	bool same_range;
 
-	if (!l->waits || l->pid != waiter->pid || l->ino != waiter->ino ||
-	    (same_dev && l->dev != waiter->dev))
-		return false;
-	return !same_range || !waiter->want ||
-	       (parse_range(c, &first, &last) && first == waiter->want->first &&
-		last == waiter->want->last);
+	if (!l->waits || l->pid != waiter->pid || l->ino != waiter->ino)
+		return 0;
+	same_range = !waiter->want || (parse_range(c, &first, &last) &&
+				       first == waiter->want->first &&
+				       last == waiter->want->last);
+	return 1 + (l->dev == waiter->dev) + (same_range ? 2 : 0);
 }
 
 /* A lock's holder has the line before its waiters, with the same id; a waiter
  * behind another waiter waits for the holder, too. */
-static bool find(struct wp_file_lock *ret, const char *text, size_t len,
-		 const struct wp_file_waiter *waiter, bool same_dev,
-		 bool same_range)
-{
-	const char *p = text, *end = text + len;
-	struct line held = { 0 };
-
-	while (p < end) {
-		const char *nl = memchr(p, '\n', (size_t)(end - p));
-		struct wp_text_scan c = { p, nl ? nl : end, false };
-		struct line l = { 0 };
-
-		if (parse_line(&l, &c)) {
-			if (!l.waits)
-				held = l;
-			if (is_waiter(&l, &c, waiter, same_dev, same_range) &&
-			    held.id == l.id && held.ino == l.ino &&
-			    held.dev == l.dev) {
-				memcpy(ret->type, held.type, sizeof(ret->type));
-				ret->holder = held.pid;
-				ret->write = held.write;
-				return true;
-			}
-		}
-		p = nl ? nl + 1 : end;
-	}
-	return false;
-}
-
 int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
 		      const struct wp_file_waiter *waiter)
 {
-	for (int same_range = 1; same_range >= 0; same_range--)
-		for (int same_dev = 1; same_dev >= 0; same_dev--)
-			if (find(ret, text, len, waiter, same_dev, same_range))
-				return 0;
-	return -ENOENT;
+	const char *p = text, *end = text + len;
+	struct line held = { 0 };
+	int best = 0;
+
+	while (p < end && best < BEST_FIT) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		struct wp_text_scan c = { p, nl ? nl : end, false };
+		struct line l = { 0 };
+		int n;
+
+		p = nl ? nl + 1 : end;
+		if (!parse_line(&l, &c))
+			continue;
+		if (!l.waits)
+			held = l;
+		n = fit(&l, &c, waiter);
+		if (n > best && held.id == l.id && held.ino == l.ino &&
+		    held.dev == l.dev) {
+			memcpy(ret->type, held.type, sizeof(ret->type));
+			ret->holder = held.pid;
+			ret->write = held.write;
+			best = n;
+		}
+	}
+	return best ? 0 : -ENOENT;
 }
 
 static bool is_of_kind(const struct line *l, enum wp_file_want_kind kind)

@@ -6,7 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+
 #include "../../src/dump/links.h"
+#include "wallprof/clock.h"
+#include "wallprof/syscall_nr.h"
 
 enum {
 	THREADS = 300,
@@ -47,11 +51,36 @@ static void edges_are_bounded_and_who_lacks_some_is_not_stuck(void **state)
 	wp_dump_clear(&snapshot.dump);
 }
 
+/* /proc/locks may have a line for each of any number of threads. */
+static void locks_are_searched_for_so_long(void **state)
+{
+	struct wp_snapshot_process process = { .process = WP_PROCESS_INIT };
+	struct wp_snapshot_process *processes[] = { &process };
+	struct wp_snapshot snapshot = { .dump = WP_DUMP_INIT,
+					.processes = processes };
+	struct wp_links links = { .snapshot = &snapshot };
+	struct wp_dump_thread *t = wp_dump_add_thread(&snapshot.dump);
+
+	(void)state;
+	assert_non_null(t);
+	t->call = (struct wp_dump_call){ .nr = SYS_fcntl,
+					 .args = { 0, F_SETLKW } };
+	links.round_ns = wp_clock_ns();
+	assert_int_equal(wp_links_add_file_lock(&links, 0), 0);
+	assert_false(t->open_ended);
+	links.round_ns -= 2 * WP_NS_PER_S;
+	assert_int_equal(wp_links_add_file_lock(&links, 0), 0);
+	assert_true(t->open_ended);
+	wp_text_clear(&links.locks);
+	wp_dump_clear(&snapshot.dump);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			edges_are_bounded_and_who_lacks_some_is_not_stuck),
+		cmocka_unit_test(locks_are_searched_for_so_long),
 	};
 
 	return cmocka_run_group_tests_name("links", tests, NULL, NULL);
