@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "text_scan.h"
+#include "wallprof/hash.h"
+#include "wallprof/index.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
@@ -122,35 +124,41 @@ int wp_children_list(struct wp_tids *pids, pid_t pid)
 }
 
 /* A pid may have been given to another process meanwhile: drop from
- * v[FROM..len) what is there twice. */
-static void drop_seen(struct wp_tids *pids, size_t from)
+ * v[FROM..len) what is there twice, and what is beyond MAX.  SEEN has v[0..FROM). */
+static int drop_seen(struct wp_tids *pids, size_t from, size_t max,
+		     struct wp_index *seen)
 {
 	size_t len = from;
+	int rc = 0;
 
-	for (size_t i = from; i < pids->len; i++) {
-		size_t k = 0;
+	for (size_t i = from; !rc && i < pids->len && len < max; i++) {
+		pid_t pid = pids->v[i];
+		uint64_t hash = wp_hash_u64((uint64_t)pid);
 
-		while (k < len && pids->v[k] != pids->v[i])
-			k++;
-		if (k == len)
-			pids->v[len++] = pids->v[i];
+		if (WP_INDEX_FIND(seen, hash, k, pids->v[k] == pid) !=
+		    WP_INDEX_NONE)
+			continue;
+		rc = wp_index_add(seen, hash, (uint32_t)len);
+		pids->v[len++] = pid;
 	}
 	pids->len = len;
+	return rc;
 }
 
 int wp_children_list_all(struct wp_tids *pids, pid_t pid, size_t max)
 {
+	struct wp_index seen = WP_INDEX_INIT;
 	int rc = wp_children_list(pids, pid);
 
+	if (!rc)
+		rc = drop_seen(pids, 0, max, &seen);
 	for (size_t i = 0; !rc && i < pids->len && pids->len < max; i++) {
 		const size_t len = pids->len;
 
 		rc = add_children(pids, pids->v[i]);
-		if (rc == -ESRCH)
-			rc = 0;
-		drop_seen(pids, len);
+		if (!rc || rc == -ESRCH)
+			rc = drop_seen(pids, len, max, &seen);
 	}
-	if (pids->len > max)
-		pids->len = max;
+	wp_index_clear(&seen);
 	return rc;
 }

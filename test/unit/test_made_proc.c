@@ -20,6 +20,7 @@
 #include "mounted.h"
 #include "wallprof/access.h"
 #include "wallprof/children.h"
+#include "wallprof/clock.h"
 #include "wallprof/fd_holders.h"
 #include "wallprof/kallsyms.h"
 #include "wallprof/process.h"
@@ -143,6 +144,27 @@ static void descendants_are_listed_once(void **state)
 	/* Who has as many as may be listed is the last that is asked. */
 	assert_int_equal(wp_children_list_all(&pids, 77, 2), 0);
 	assert_pids(PIDS(80, 81));
+}
+
+static void many_children_of_one_process_are_listed_soon(void **state)
+{
+	enum { CHILDREN = 200000, FIRST = 1000000 };
+	char *text = malloc(CHILDREN * 8 + 1);
+	uint64_t began_ns;
+
+	(void)state;
+	assert_non_null(text);
+	for (int i = 0; i < CHILDREN; i++)
+		snprintf(&text[i * 8], 9, "%d ", FIRST + i);
+	mounted_begin("/proc");
+	mounted_put("77/task/77/children", "80 ");
+	mounted_put("80/task/80/children", text);
+	free(text);
+	began_ns = wp_clock_cpu_ns();
+	assert_int_equal(wp_children_list_all(&pids, 77, CHILDREN + 1), 0);
+	assert_true(wp_clock_cpu_ns() - began_ns < 2 * WP_NS_PER_S);
+	assert_int_equal(pids.len, CHILDREN + 1);
+	assert_int_equal(pids.v[CHILDREN], FIRST + CHILDREN - 1);
 }
 
 static int find(const struct wp_fd_object *objects, size_t n, size_t max)
@@ -463,6 +485,7 @@ int main(void)
 		TEST(children_are_those_of_all_threads),
 		TEST(children_are_known_by_their_parent),
 		TEST(descendants_are_listed_once),
+		TEST(many_children_of_one_process_are_listed_soon),
 		TEST(descriptors_have_numbers_as_their_names),
 		TEST(a_path_is_not_enough),
 		TEST(a_lock_of_a_descriptor_blocks_who_wants_it),
