@@ -62,7 +62,7 @@ int wp_links_add_edge(struct wp_links *links, enum wp_edge_kind kind,
 
 	if (id == UINT32_MAX)
 		return -ENOMEM;
-	if (has_edge(dump, from, pid) || wp_links_is_full(links, from))
+	if (wp_links_is_full(links, from) || has_edge(dump, from, pid))
 		return 0;
 	edge = wp_dump_add_edge(dump);
 	if (!edge)

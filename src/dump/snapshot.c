@@ -318,14 +318,16 @@ int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
 	return rc;
 }
 
-static bool is_waited_in(const struct wp_dump *dump, uint32_t thread)
+/* For each thread, is it known for whom it waits?  NULL: no memory. */
+static bool *find_waited_in(const struct wp_dump *dump)
 {
-	if (dump->threads[thread].lock.holder == WP_HOLDER_THREAD)
-		return true;
-	for (uint32_t i = 0; i < dump->nedges; i++)
-		if (dump->edges[i].from == thread)
-			return true;
-	return false;
+	bool *v = calloc((size_t)dump->nthreads + 1, sizeof(*v));
+
+	for (uint32_t i = 0; v && i < dump->nthreads; i++)
+		v[i] = dump->threads[i].lock.holder == WP_HOLDER_THREAD;
+	for (uint32_t i = 0; v && i < dump->nedges; i++)
+		v[dump->edges[i].from] = true;
+	return v;
 }
 
 /* T was found at the instant of its process to wait for another thread of that: what
@@ -376,18 +378,22 @@ void wp_snapshot_finish(struct wp_snapshot *snapshot)
 {
 	struct wp_dump *dump = &snapshot->dump;
 	uint32_t *by_tid = wp_dump_sort_tids(dump);
+	bool *is_waited_in;
 
 	if (by_tid)
 		wp_shared_mutex_find(snapshot, by_tid);
+	is_waited_in = find_waited_in(dump);
 	/* Without memory all that have run count. */
 	for (uint32_t i = 0; i < dump->nthreads; i++) {
 		struct wp_dump_thread *t = &dump->threads[i];
 
-		if (t->state == WP_STATE_WAITING && is_waited_in(dump, i) &&
+		if (t->state == WP_STATE_WAITING &&
+		    (!is_waited_in || is_waited_in[i]) &&
 		    wp_snapshot_has_run(snapshot, i) &&
 		    (!by_tid || may_have_gone_on(snapshot, by_tid, i)))
 			t->open_ended = true;
 	}
+	free(is_waited_in);
 	free(by_tid);
 	wp_shared_memory_find(snapshot);
 }

@@ -276,6 +276,27 @@ static void what_was_woken_waits_no_longer(void **state)
 	wp_dump_clear(&snapshot.dump);
 }
 
+static void edges_are_not_sought_for_each_thread(void **state)
+{
+	enum { EDGES = 1 << 16, THREADS = 200000 };
+	struct wp_snapshot snapshot = { .dump = WP_DUMP_INIT };
+	uint64_t began_ns = wp_clock_cpu_ns();
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++) {
+		struct wp_dump_thread *t = wp_dump_add_thread(&snapshot.dump);
+
+		assert_non_null(t);
+		if (i)
+			t->state = WP_STATE_WAITING;
+	}
+	for (int i = 0; i < EDGES; i++)
+		assert_non_null(wp_dump_add_edge(&snapshot.dump));
+	wp_snapshot_finish(&snapshot);
+	assert_true(wp_clock_cpu_ns() - began_ns < 2 * WP_NS_PER_S);
+	wp_dump_clear(&snapshot.dump);
+}
+
 static void a_stop_in_which_another_took_the_cpu_ends_no_wait(void **state)
 {
 	const struct wp_thread_view view = { .schedstat_fd = -1,
@@ -304,6 +325,7 @@ int main(void)
 			a_thread_that_ran_before_its_sample_has_no_wait),
 		cmocka_unit_test(a_wait_goes_on_while_the_thread_sleeps),
 		cmocka_unit_test(what_was_woken_waits_no_longer),
+		cmocka_unit_test(edges_are_not_sought_for_each_thread),
 		cmocka_unit_test(
 			a_stop_in_which_another_took_the_cpu_ends_no_wait),
 		cmocka_unit_test(a_cpu_that_no_look_found_is_read),
