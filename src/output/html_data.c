@@ -247,6 +247,15 @@ static void put_process(struct data *d, const struct wp_profile_thread *t)
 	wp_json_text(d->out, wp_profile_str(d->profile, process->name));
 }
 
+/* Threads, or goroutines, with samples for which T stands. */
+static uint64_t count_of(const struct data *d,
+			 const struct wp_profile_thread *t)
+{
+	if (!(t->kinds & 1u << d->kind))
+		return 0;
+	return (t->part ? t->is_counted : 1) + (uint64_t)t->nmore;
+}
+
 static void put_threads(struct data *d)
 {
 	uint32_t sample = 0;
@@ -256,7 +265,8 @@ static void put_threads(struct data *d)
 		const struct wp_profile_thread *t = &d->profile->threads[i];
 
 		next(d);
-		wp_buf_printf(d->out, "[%d,%" PRIu32 ",", t->tid, t->nmore);
+		wp_buf_printf(d->out, "[%d,%" PRIu64 ",", t->tid,
+			      count_of(d, t));
 		wp_json_text(d->out, wp_profile_str(d->profile, t->name));
 		wp_buf_printf(d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d",
 			      wp_lanes_start_ns(&d->lanes, i),

@@ -31,12 +31,12 @@ def load(path, name="data"):
         stacks.append((*stacks[up], page["frames"][next(stream)][0]))
     deeds = [(stacks[next(stream)], next(stream)) for _ in range(page["deeds"])]
     threads = []
-    for tid, more, thread, start, timed, n, idle, *looks in page["threads"]:
+    for tid, count, thread, start, timed, n, idle, *looks in page["threads"]:
         low = [next(stream) for _ in range(n)]
         did = [deeds[bits + 128 * next(stream)] for bits in low]
         rows = [(stack, page["kinds"][k - 1] if k else None,
                  next(stream) * page["quantum"]) for stack, k in did]
-        threads.append({"tid": tid, "more": more, "name": thread,
+        threads.append({"tid": tid, "count": count, "name": thread,
                         "start": start, "timed": timed, "idle": idle, "rows": rows,
                         "looks": looks[:2], "exact": looks[2]})
     for thread in threads:

@@ -183,6 +183,19 @@ def test_page_holds_every_nanosecond_of_every_thread(start, tmp_path):
     assert sum(changes) > 10
 
 
+def test_page_counts_the_threads_that_were_chosen(start, tmp_path):
+    target = start("shares")
+    wallprof("-p", target.pid, "-d", 0.5, "-t", "worker-*",
+             output=tmp_path / "x.html").check()
+    target.assert_unharmed()
+    page = page_data.load(tmp_path / "x.html")
+    assert {t["name"] for t in page["threads"]} >= {"worker-0", "helper-0"}
+    for thread in page["threads"]:
+        chosen = thread["name"].startswith("worker-")
+        assert thread["count"] == chosen, thread["name"]
+        assert bool(thread["rows"]) == chosen, thread["name"]
+
+
 def report(*args, status=0):
     run = subprocess.run([WALLPROF, *args], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, timeout=100,

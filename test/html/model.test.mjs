@@ -14,7 +14,8 @@ function leb(n) {
 
 /* The bytes of a profile: stacks are paths of frames' names, root first; threads are
    [name, start, timed, rows of [stack, [state, wait, object, holder], ns], idle, samples that
-   divide waits and time ready to run, lists of [stack, ns of waits known exactly]]. */
+   divide waits and time ready to run, lists of [stack, ns of waits known exactly], how many
+   threads it stands for]. */
 function encode(threads, more = {}) {
   const states = ['running', 'runnable', 'waiting', 'stopped', 'exiting'];
   const frames = [], nodes = [], kinds = [], bytes = [];
@@ -36,7 +37,7 @@ function encode(threads, more = {}) {
   const head = {
     version: 1, pid: 1, quantum: 1, time_ms: 0, duration_ns: 100, period_ns: 10, hz: 100, window_ns: 0, wallprof: 'x', kind: 'wall',
     type: 'wall', unit: 'nanoseconds', command: 'c', exe: '/exe', target_end: '', counters: [], states, frames, kinds,
-    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length, t[4] ? 1 : 0, ...(t[5] || [0, 0]), (t[6] || []).length]),
+    threads: threads.map((t, i) => [i + 1, t[7] ?? 1, t[0], t[1], t[2] ? 1 : 0, t[3].length, t[4] ? 1 : 0, ...(t[5] || [0, 0]), (t[6] || []).length]),
     nodes: nodes.length, deeds: deeds.length, ...more,
   };
   return Uint8Array.from([...new TextEncoder().encode(JSON.stringify(head) + '\n'), ...bytes]);
@@ -82,6 +83,13 @@ test('idle threads are hidden, and how much is told', () => {
   assert.equal(s.total, 187);
   assert.equal(s.hidden, 100);
   assert.equal(s.idle, 1);
+});
+
+test('threads are counted that have samples', () => {
+  const rows = [[['main'], RUN, 10]], p = m.decode(encode([
+    ['main', 0, true, rows], ['worker', 0, false, rows, true, [0, 0], [], 3], ['not chosen', 0, false, [], false, [0, 0], [], 0],
+  ]));
+  assert.deepEqual([m.select(p, all).threads, m.select(p, all).idle], [4, 3]);
 });
 
 test('a tree adds up, its heaviest child first', () => {

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../src/output/buf.h"
 #include "../../src/output/call_nodes.h"
+#include "../../src/output/html_data.h"
 #include "../../src/output/lanes.h"
 #include "timeline_maker.h"
 #include "wallprof/enum_name.h"
@@ -153,6 +155,25 @@ static void page_has_no_text_of_the_target_but_packed(void **state)
 	free(text);
 }
 
+/* One without samples stands for none, as -t leaves it out. */
+static void page_tells_how_many_threads_an_entry_stands_for(void **state)
+{
+	struct wp_buf out = WP_BUF_INIT;
+
+	(void)state;
+	mk_thread(&p, 200, "not chosen");
+	p.threads[0].nmore = 2;
+	p.threads[1].part = WP_GOROUTINE_RUNTIME;
+	p.threads[1].nmore = 5;
+	assert_int_equal(wp_html_data_write(&p, WP_PROFILE_WALL, &out), 0);
+	wp_buf_char(&out, '\0');
+	assert_non_null(strstr(out.data, "[100,3,\"server\""));
+	assert_non_null(strstr(out.data, "[101,5,\"work-1\""));
+	assert_non_null(strstr(out.data, "[102,1,\"work-2\""));
+	assert_non_null(strstr(out.data, "[200,0,\"not chosen\""));
+	wp_buf_clear(&out);
+}
+
 static void failed_write_of_a_page_is_told(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -190,6 +211,7 @@ int main(int argc, char **argv)
 		T(time_unwatched_has_no_key),
 		T(stacks_of_one_beginning_share_its_nodes),
 		T(page_has_no_text_of_the_target_but_packed),
+		T(page_tells_how_many_threads_an_entry_stands_for),
 		T(failed_write_of_a_page_is_told),
 	};
 

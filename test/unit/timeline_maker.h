@@ -56,6 +56,7 @@ static inline void make_timeline(struct wp_profile *p)
 	}
 	mk_interval(p, 8, 10000 * ms);
 	mk_interval(p, 9, 10000 * ms);
+	wp_profile_add_up(p);
 }
 
 #endif

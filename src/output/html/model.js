@@ -50,10 +50,10 @@ function titleOf(t) {
 }
 
 /* One thread: rows [0..n), of which time[i]..time[i + 1] is the time of row I (of
- * sums: nothing but its length). */
+ * sums: nothing but its length).  It stands for COUNT threads that have samples. */
 function readThread(p, t, read, deeds) {
   const n = t[5], thread = {
-    tid: t[0], nmore: t[1], name: titleOf(t), program: t[12] || '', process: t[12] ? t[12] + ' ' + t[11] : '', timed: !!t[4], n, idle: !!t[6],
+    tid: t[0], count: t[1], name: titleOf(t), program: t[12] || '', process: t[12] ? t[12] + ' ' + t[11] : '', timed: !!t[4], n, idle: !!t[6],
     stack: new Int32Array(n), kind: new (p.kinds.length < 65535 ? Uint16Array : Uint32Array)(n),
     time: new Float64Array(n + 1),
     /* How many samples divided its waits and the time that it was ready to run; by
@@ -190,8 +190,8 @@ export function select(p, selection) {
   for (const t of p.threads) {
     if (selection.threads && !selection.threads.has(t.index))
       continue;
-    result.idle += t.idle;
-    result.threads++;
+    result.idle += t.idle ? t.count : 0;
+    result.threads += t.count;
     addThread(p, t, selection.range, selection.hideIdle && t.idle ? idle : weights);
   }
   for (const ns of idle)

@@ -31,9 +31,8 @@ function waitGraph(p) {
 
 export function drawSummary(app) {
   const { p } = app, all = app.whole, graph = waitGraph(p), dark = isDark();
-  const idle = p.threads.filter((t) => t.idle).length, shown = p.cats.map((c, i) => i).filter((i) => all.cats[i]);
+  const count = all.threads, idle = all.idle, shown = p.cats.map((c, i) => i).filter((i) => all.cats[i]);
   const line = (name, ...what) => [element('dt', {}, name), element('dd', {}, ...what)];
-  const count = p.threads.reduce((n, t) => n + 1 + t.nmore, 0);
 
   byId('title').textContent = p.command || p.exe || 'profile';
   document.title = 'wallprof: ' + (p.command || p.exe || 'profile');
@@ -142,7 +141,9 @@ function drawThreads(app) {
   const { p, state } = app, of = (name) => (r) => percent(p.cats.reduce((sum, c, i) => (c.startsWith(name) ? sum + r.t.sums[i] : sum), 0), r.t.total);
   const sum = (t, name) => p.cats.reduce((all, c, i) => (c.startsWith(name) ? all + t.sums[i] : all), 0);
   const id = p.who === 'thread' ? 'tid' : 'id';
-  const rows = p.threads.map((t) => ({ t, running: sum(t, 'running'), runnable: sum(t, 'runnable'), waiting: sum(t, 'waiting'), total: t.total, tid: -t.tid }));
+  const rows = p.threads.filter((t) => t.count).map((t) => ({
+    t, running: sum(t, 'running'), runnable: sum(t, 'runnable'), waiting: sum(t, 'waiting'), total: t.total, tid: -t.tid,
+  }));
 
   byId('threads').replaceChildren(table(app, p.who, [['running', 'running', of('running')], ['runnable', 'runnable', of('runnable')],
     ['waiting', 'waiting', of('waiting')], ['watched for', 'total', (r) => amount(p, r.total)], [id, 'tid', (r) => String(r.t.tid)]], rows, (r) => {
@@ -155,7 +156,7 @@ function drawThreads(app) {
           threads.add(r.t.index);
         app.update({ threads: threads.size ? threads : null });
       },
-    }, (on ? '✓ ' : '') + r.t.name + (r.t.nmore ? ' and ' + r.t.nmore + ' more' : '')), element('span', { class: 'dim' }, r.t.idle ? '  idle' : ''));
+    }, (on ? '✓ ' : '') + r.t.name + (r.t.count > 1 ? ' and ' + (r.t.count - 1) + ' more' : '')), element('span', { class: 'dim' }, r.t.idle ? '  idle' : ''));
   }, (r) => (state.threads && !state.threads.has(r.t.index) ? 'off' : null)));
 }
 
