@@ -124,6 +124,24 @@ static void put_categories(struct wp_firefox *f)
 	wp_buf_clear(&name);
 }
 
+/* Has THREAD samples?  The Firefox Profiler wants a thread, if none has any. */
+static bool is_put(const struct wp_firefox *f, uint32_t thread)
+{
+	return !f->lanes.nrows ||
+	       f->lanes.first[thread] < f->lanes.first[thread + 1];
+}
+
+static void put_visible(struct wp_firefox *f)
+{
+	uint32_t n = 0;
+
+	wp_firefox_begin(f, ",", "initialVisibleThreads");
+	for (uint32_t i = 0; i < f->profile->nthreads && n < VISIBLE; i++)
+		if (is_put(f, i))
+			wp_firefox_uint(f, n++);
+	wp_firefox_end(f);
+}
+
 static void put_meta(struct wp_firefox *f)
 {
 	const struct wp_profile_meta *m = &f->profile->meta;
@@ -153,10 +171,7 @@ static void put_meta(struct wp_firefox *f)
 		"\"marker-table\",\"timeline-overview\"],\"fields\":[{\"key\":"
 		"\"object\",\"label\":\"On\",\"format\":\"string\"},{\"key\":"
 		"\"holder\",\"label\":\"Held by\",\"format\":\"string\"}]}]");
-	wp_firefox_begin(f, ",", "initialVisibleThreads");
-	for (uint32_t i = 0; i < f->profile->nthreads && i < VISIBLE; i++)
-		wp_firefox_uint(f, i);
-	wp_firefox_end(f);
+	put_visible(f);
 	wp_buf_str(&f->out, "},\"libs\":[],\"pages\":[],\"counters\":[],"
 			    "\"profilerOverhead\":[],\"threads\":[");
 	f->comma = false;
@@ -277,6 +292,20 @@ static void put_shared(struct wp_firefox *f)
 	wp_buf_str(&f->out, "]}}\n");
 }
 
+static void put_threads(struct wp_firefox *f)
+{
+	bool comma = false;
+
+	for (uint32_t i = 0; i < f->profile->nthreads; i++) {
+		if (!is_put(f, i))
+			continue;
+		if (comma)
+			wp_buf_str(&f->out, ",\n");
+		comma = true;
+		wp_firefox_thread(f, i);
+	}
+}
+
 /* Names of categories are strings 1 to WP_NCATEGORIES, those of frames follow. */
 static int add_strings(struct wp_firefox *f)
 {
@@ -326,8 +355,7 @@ int wp_write_firefox(const struct wp_profile *profile,
 		rc = add_strings(&f);
 	if (!rc) {
 		put_meta(&f);
-		for (uint32_t i = 0; i < profile->nthreads; i++)
-			wp_firefox_thread(&f, i);
+		put_threads(&f);
 		put_shared(&f);
 		rc = wp_buf_finish(&f.out, out);
 	} else {

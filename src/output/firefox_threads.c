@@ -205,7 +205,7 @@ void wp_firefox_thread(struct wp_firefox *f, uint32_t thread)
 	bool many = process && wp_profile_is_of_many(p);
 	int32_t pid = many ? process->pid : p->meta.pid;
 
-	wp_buf_str(&f->out, thread ? ",\n{\"name\":" : "{\"name\":");
+	wp_buf_str(&f->out, "{\"name\":");
 	wp_json_text(&f->out, wp_profile_str(p, t->name));
 	wp_buf_printf(&f->out,
 		      ",\"isMainThread\":%s,\"pid\":\"%d\",\"tid\":\"%d\","
