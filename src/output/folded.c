@@ -50,12 +50,13 @@ static int fold(struct folder *f, const struct wp_profile_sample *sample)
 	const struct wp_profile_process *process = wp_profile_process_of(
 		profile, thread);
 	const char *name = wp_profile_str(profile, thread->name);
+	const char *of;
 	uint32_t before = f->stacks.len, id;
 
 	wp_buf_reset(&f->line);
 	if (process && wp_profile_is_of_many(profile)) {
-		wp_escape_folded(&f->line,
-				 wp_profile_str(profile, process->name));
+		of = wp_profile_str(profile, process->name);
+		wp_escape_folded(&f->line, *of ? of : "[no name]");
 		wp_buf_char(&f->line, ';');
 	}
 	wp_escape_folded(&f->line, *name ? name : "[no name]");

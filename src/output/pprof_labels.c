@@ -85,13 +85,15 @@ static void put_process(struct wp_pprof_writer *w,
 {
 	const struct wp_profile_process *process = wp_profile_process_of(
 		w->profile, t);
+	uint32_t name;
 
 	if (!process || !wp_profile_is_of_many(w->profile))
 		return;
+	name = wp_pprof_str_id(w, process->name);
 	/* 0: it stands for all processes of its name. */
 	if (process->pid)
 		put_number(w, "pid", process->pid, "id");
-	put_label(w, "process", wp_pprof_str_id(w, process->name));
+	put_label(w, "process", name ? name : wp_pprof_text_id(w, "[no name]"));
 	put_known(w, "cgroup", process->cgroup);
 	put_known(w, "container", process->container);
 	put_known(w, "unit", process->unit);

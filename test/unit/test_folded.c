@@ -128,6 +128,33 @@ static void a_heap_folds_to_bytes(void **state)
 	wp_profile_clear(&p);
 }
 
+/* As prctl(PR_SET_NAME, "") leaves it. */
+static void a_process_without_a_name_has_a_place_of_its_own(void **state)
+{
+	static const char *const names[] = { "", "nginx" };
+	static const uint64_t a[] = { 0x10, 0 };
+	struct wp_profile p;
+	uint32_t stack;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	stack = mk_stack(&p, a, WP_END_ROOT, 0);
+	for (int32_t i = 0; i < 2; i++) {
+		const struct wp_profile_process process = {
+			.pid = i + 1,
+			.name = mk_str(&p, names[i]),
+		};
+		uint32_t t = mk_thread(&p, i + 1, "t");
+
+		p.threads[t].process = wp_profile_add_process(&p, &process);
+		mk_sample(&p, t, stack, WP_STATE_RUNNING, WP_WAIT_NONE, "", 1,
+			  1000);
+	}
+	mk_lines(&p, NULL, 0);
+	assert_folds(&p, "[no name];t;0x10 1\nnginx;t;0x10 1\n");
+	wp_profile_clear(&p);
+}
+
 static void less_than_a_microsecond_is_no_line(void **state)
 {
 	static const uint64_t a[] = { 0x10, 0 };
@@ -165,6 +192,8 @@ int main(void)
 		cmocka_unit_test(equal_lines_are_one),
 		cmocka_unit_test(kernel_and_bare_addresses_are_named),
 		cmocka_unit_test(a_heap_folds_to_bytes),
+		cmocka_unit_test(
+			a_process_without_a_name_has_a_place_of_its_own),
 		cmocka_unit_test(less_than_a_microsecond_is_no_line),
 		cmocka_unit_test(full_disk_is_an_error),
 	};

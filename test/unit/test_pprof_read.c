@@ -101,6 +101,33 @@ static void write_and_read(enum wp_profile_kind kind)
 	assert_int_equal(read_as(&q, file, len, &err), 0);
 }
 
+/* As prctl(PR_SET_NAME, "") leaves it. */
+static void a_process_without_a_name_is_read(void **state)
+{
+	static const char *const names[] = { "", "nginx" };
+
+	(void)state;
+	for (int32_t i = 0; i < 2; i++) {
+		const struct wp_profile_process process = {
+			.pid = i + 1,
+			.name = mk_str(&p, names[i]),
+		};
+
+		assert_int_equal(wp_profile_add_process(&p, &process), i);
+	}
+	p.threads[1].process = 1;
+	write_and_read(WP_PROFILE_WALL);
+	assert_int_equal(q.nprocesses, 2);
+	for (uint32_t i = 0; i < q.nthreads; i++) {
+		const struct wp_profile_process *process =
+			wp_profile_process_of(&q, &q.threads[i]);
+
+		assert_non_null(process);
+		assert_string_equal(wp_profile_str(&q, process->name),
+				    process->pid == 2 ? "nginx" : "[no name]");
+	}
+}
+
 /* As runtime/pprof lets a program set them. */
 static void labels_of_a_program_are_not_taken_for_ours(void **state)
 {
@@ -591,6 +618,7 @@ int main(int argc, char **argv)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(what_was_written_is_read),
+		T(a_process_without_a_name_is_read),
 		T(labels_of_a_program_are_not_taken_for_ours),
 		T(goroutines_are_as_many_as_there_were),
 		T(threads_that_share_an_entry_are_counted),
