@@ -5,6 +5,7 @@
 #include "category.h"
 #include "firefox.h"
 #include "json_text.h"
+#include "processes.h"
 
 static void put_stack(struct wp_firefox *f, const struct wp_sample_key *key)
 {
@@ -131,8 +132,8 @@ static void put_marker_data(struct wp_firefox *f, const struct wp_lane_row *row)
 		const struct wp_profile_thread *t =
 			&p->threads[row->holder - 1];
 
-		wp_buf_printf(&holder, "%s (%d)", wp_profile_str(p, t->name),
-			      t->tid);
+		wp_buf_str(&holder, wp_profile_str(p, t->name));
+		wp_processes_id(&holder, t);
 		wp_buf_char(&holder, '\0');
 		wp_buf_str(&f->out, ",\"holder\":");
 		wp_json_text(&f->out, holder.rc ? "" : holder.data);

@@ -26,6 +26,18 @@ void wp_processes_title(struct wp_buf *out, const struct wp_profile *profile,
 	wp_buf_str(out, *name ? name : "[no name]");
 }
 
+void wp_processes_id(struct wp_buf *out, const struct wp_profile_thread *thread)
+{
+	uint64_t n = (thread->part ? thread->is_counted : 1) +
+		     (uint64_t)thread->nmore;
+
+	/* The tid is that of one of them. */
+	if (n > 1)
+		wp_buf_printf(out, " and %" PRIu64 " more", n - 1);
+	else if (thread->tid)
+		wp_buf_printf(out, " (%" PRId32 ")", thread->tid);
+}
+
 /* The processes of one name. */
 struct row {
 	/* Its string id. */

@@ -129,8 +129,8 @@ static void put_thread(struct scope *s, uint32_t thread, const char *unit)
 		end += wp_lanes_row(&s->lanes, thread, i).value;
 	wp_buf_str(&s->out, "{\"type\":\"sampled\",\"name\":");
 	wp_processes_title(&s->name, s->profile, t);
-	wp_buf_printf(&s->name, " (%d)%s", t->tid,
-		      s->lanes.timed[thread] ? "" : ", sums");
+	wp_processes_id(&s->name, t);
+	wp_buf_str(&s->name, s->lanes.timed[thread] ? "" : ", sums");
 	put_name(s);
 	wp_buf_printf(&s->out,
 		      ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64

@@ -52,7 +52,6 @@ static uint32_t entry_of(struct merge *m, uint32_t process, const char *name,
 {
 	struct wp_profile *p = m->profile;
 	struct wp_profile_thread thread = {
-		.tid = p->meta.pid,
 		.process = process,
 		.name = wp_intern_add_str(&p->strings, name),
 	};

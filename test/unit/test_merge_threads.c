@@ -80,6 +80,21 @@ static void processes_of_a_name_are_one(void **state)
 	wp_profile_clear(&p);
 }
 
+/* What stands for all threads of a name has the id of none. */
+static void entries_have_no_tid(void **state)
+{
+	const struct wp_sample_set *set;
+	struct wp_profile p;
+
+	(void)state;
+	make_server(&p);
+	assert_int_equal(wp_merge_threads(&p, 64), 0);
+	set = &p.sets[WP_PROFILE_WALL];
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		assert_int_equal(p.threads[set->samples[i].key.thread].tid, 0);
+	wp_profile_clear(&p);
+}
+
 static void names_are_bounded(void **state)
 {
 	static const uint64_t none[] = { 0 };
@@ -106,6 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_sum_changes),
+		cmocka_unit_test(entries_have_no_tid),
 		cmocka_unit_test(names_are_bounded),
 		cmocka_unit_test(processes_of_a_name_are_one),
 	};
