@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as e from '../../src/output/html/errors.js';
 import * as m from '../../src/output/html/model.js';
+import { readHash, writeHash } from '../../src/output/html/page.js';
 
 function leb(n) {
   const out = [];
@@ -287,6 +288,15 @@ test('amounts have the digits that a person reads', () => {
   assert.deepEqual([[0, 1], [1, 3], [1, 1], [1, 20], [1, 1000]].map(([a, b]) => m.percent(a, b)), ['0 %', '33.3 %', '100 %', '5.0 %', '0.10 %']);
   assert.equal(m.amount({ unit: 'bytes' }, 3 << 20), '3.0 MiB');
   assert.equal(m.amount({ unit: 'count' }, 12345), '12,345');
+});
+
+test('an address keeps the threads that are selected', () => {
+  const p = server();
+  /* Goroutines have no tid, threads of two containers the same. */
+  p.threads.forEach((t) => { t.tid = 0; });
+  const state = { ...readHash(p, ''), threads: new Set([1, 3]) };
+  assert.deepEqual([...readHash(p, writeHash(p, state)).threads], [1, 3]);
+  assert.equal(readHash(p, '#th=-1,4,0.5').threads, null);
 });
 
 test('a page of more threads than a call has arguments', () => {

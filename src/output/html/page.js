@@ -26,7 +26,7 @@ export function readHash(p, hash) {
   const q = new URLSearchParams(hash.replace(/^#/, '')), flags = q.get('v') || '', range = listOf((q.get('t') || '').replace('-', ','));
   const before = listOf((q.get('b') || '').replace('-', ','));
   const view = listOf((q.get('z') || '').replace('-', ',')), pick = listOf(q.get('i') || '');
-  const threads = q.has('th') ? listOf(q.get('th')).map((tid) => p.threads.findIndex((t) => t.tid === tid)).filter((i) => i >= 0) : [];
+  const threads = q.has('th') ? listOf(q.get('th')).filter((i) => p.threads[i]) : [];
   const t = p.threads[pick[0]];
 
   return {
@@ -50,7 +50,7 @@ export function writeHash(p, s) {
   put('t', s.range && s.range.map(Math.round).join('-'));
   put('b', s.before && s.before.map(Math.round).join('-'));
   put('z', (s.view[0] !== p.begin || s.view[1] !== p.end) && s.view.map(Math.round).join('-'));
-  put('th', s.threads && [...s.threads].map((i) => p.threads[i].tid).join(','));
+  put('th', s.threads && [...s.threads].join(','));
   put('off', [...s.off].map((c) => p.cats[c]).join('|'));
   put('pin', [...s.pins].join(','));
   put('i', s.pick && s.pick.thread + ',' + s.pick.row);
