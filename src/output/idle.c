@@ -210,7 +210,9 @@ void wp_report_idle(struct wp_report *r)
 		all += n;
 		idle += wp_columns_is_idle(t, r->kind) ? n : 0;
 	}
-	if (!idle || r->options->full)
+	/* If none but they waited, that is what there is to say of the waits. */
+	r->shows_idle = idle == all;
+	if (!idle || r->shows_idle || r->options->full)
 		return;
 	for (uint32_t i = 0; i < r->set->nsamples; i++)
 		if (profile->threads[r->set->samples[i].key.thread].idle)

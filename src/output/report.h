@@ -28,6 +28,8 @@ struct wp_report {
 	bool is_of_bytes;
 	/* Samples have states. */
 	bool has_states;
+	/* Threads that are idle are not left out. */
+	bool shows_idle;
 	/* All threads' time. */
 	uint64_t total_ns;
 	int rc;
@@ -40,7 +42,7 @@ static inline uint64_t wp_report_ns(const struct wp_report *r,
 	/* Those that are idle are told in one line. */
 	if (wp_columns_is_idle(&r->profile->threads[sample->key.thread],
 			       r->kind) &&
-	    !r->options->full)
+	    !r->shows_idle && !r->options->full)
 		return 0;
 	return wp_profile_time(r->profile, r->kind, sample);
 }

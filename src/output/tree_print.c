@@ -284,7 +284,8 @@ void wp_report_trees(struct wp_report *r)
 	uint32_t i = 0;
 	int rc;
 
-	rc = wp_groups_init(&groups, r->profile, r->kind, r->options->full);
+	rc = wp_groups_init(&groups, r->profile, r->kind,
+			    r->shows_idle || r->options->full);
 	if (rc) {
 		wp_report_fail(r, rc);
 		wp_groups_clear(&groups);

@@ -588,6 +588,45 @@ static void head_tells_only_what_a_file_says(void **state)
 	wp_profile_clear(&p);
 }
 
+/* If they are all that waited, they are what there is to say. */
+static void waits_of_idle_threads_alone_are_shown(void **state)
+{
+	static const struct maker_symbol symbols[] = { { 0x10, "park", "",
+							 0 } };
+	static const uint64_t park[] = { 0x10, 0 };
+	const struct wp_report_options options = { 0 };
+	struct wp_sample_key key = { .state = WP_STATE_WAITING };
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	key.stack = mk_stack(&p, park, WP_END_ROOT, 0);
+	for (int32_t i = 1; i <= 2; i++) {
+		key.thread = mk_thread(&p, i, "worker");
+		p.threads[key.thread].idle = true;
+		assert_int_equal(wp_profile_add_sample(&p, WP_PROFILE_BLOCK,
+						       &key, 1, 1000000000),
+				 0);
+	}
+	mk_lines(&p, symbols, 1);
+	text = text_of_kind(&p, WP_PROFILE_BLOCK, &options);
+	assert_lacks(text, "Idle:");
+	assert_lacks(text, "No thread waited");
+	assert_has(text, "100.0 %  park");
+	assert_has(text, "Call tree of worker");
+	free(text);
+	key.thread = mk_thread(&p, 3, "busy");
+	assert_int_equal(wp_profile_add_sample(&p, WP_PROFILE_BLOCK, &key, 1,
+					       1000000000),
+			 0);
+	text = text_of_kind(&p, WP_PROFILE_BLOCK, &options);
+	assert_has(text, "Idle: 2 of 3 threads");
+	assert_lacks(text, "worker");
+	free(text);
+	wp_profile_clear(&p);
+}
+
 static void report_of_nothing_says_so(void **state)
 {
 	struct wp_profile p;
@@ -753,6 +792,7 @@ int main(void)
 		cmocka_unit_test(a_file_of_delays_has_no_idle_threads),
 		cmocka_unit_test(long_waits_for_children_are_a_hint),
 		cmocka_unit_test(head_tells_only_what_a_file_says),
+		cmocka_unit_test(waits_of_idle_threads_alone_are_shown),
 		cmocka_unit_test(report_of_nothing_says_so),
 		cmocka_unit_test(
 			a_terminal_has_the_summary_last_and_what_to_type_next),
