@@ -103,7 +103,11 @@ void wp_record_result_summarize(const struct wp_record_result *r)
 		       100 * r->options->sampler.max_cpu);
 	if (!r->options->output)
 		return;
-	if (!brief)
+	/* No allocation is sampled at a tick. */
+	if (!brief && r->options->kinds == 1u << WP_PROFILE_HEAP)
+		wp_say("wallprof: %.1f s on the clock",
+		       (double)p->meta.duration_ns / 1e9);
+	else if (!brief)
 		wp_say("wallprof: %.1f s at %.1f Hz (asked for %.1f)",
 		       (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
 		       1e9 / (double)p->meta.period_ns);

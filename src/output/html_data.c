@@ -88,16 +88,18 @@ static void put_meta(struct data *d)
 	const struct wp_profile *p = d->profile;
 	const struct wp_profile_meta *m = &p->meta;
 	const char *type = wp_columns_type(p, d->kind);
+	/* No allocation is sampled at a tick. */
+	double hz = d->kind == WP_PROFILE_HEAP ? 0 : m->achieved_hz;
 
-	wp_buf_printf(
-		d->out,
-		"{\"version\":1,\"pid\":%d,\"quantum\":%" PRIu64
-		",\"time_ms\":%.3f,\"duration_ns\":%" PRId64
-		",\"period_ns\":%" PRId64 ",\"hz\":%.2f"
-		",\"window_ns\":%" PRIu64 ",\"bytes_per_sample\":%" PRId64,
-		m->pid, d->quantum, (double)m->time_ns / 1e6, m->duration_ns,
-		m->period_ns, m->achieved_hz, p->timeline.window_ns,
-		d->kind == WP_PROFILE_HEAP ? m->heap_period : 0);
+	wp_buf_printf(d->out,
+		      "{\"version\":1,\"pid\":%d,\"quantum\":%" PRIu64
+		      ",\"time_ms\":%.3f,\"duration_ns\":%" PRId64
+		      ",\"period_ns\":%" PRId64 ",\"hz\":%.2f"
+		      ",\"window_ns\":%" PRIu64
+		      ",\"bytes_per_sample\":%" PRId64,
+		      m->pid, d->quantum, (double)m->time_ns / 1e6,
+		      m->duration_ns, m->period_ns, hz, p->timeline.window_ns,
+		      d->kind == WP_PROFILE_HEAP ? m->heap_period : 0);
 	put_text(d, "wallprof", WP_VERSION);
 	put_text(d, "kind",
 		 m->value_type ? type : wp_profile_kind_name(d->kind));

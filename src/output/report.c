@@ -190,6 +190,8 @@ static void next_part(struct wp_report *r, size_t begin)
 static void put_when(struct wp_report *r)
 {
 	const struct wp_profile_meta *meta = &r->profile->meta;
+	/* No allocation is sampled at a tick. */
+	bool of_ticks = r->kind != WP_PROFILE_HEAP;
 	time_t t = (time_t)(meta->time_ns / 1000000000);
 	size_t begin = r->out.len;
 	char text[64];
@@ -203,12 +205,12 @@ static void put_when(struct wp_report *r)
 		wp_report_time(text, (uint64_t)meta->duration_ns);
 		wp_buf_printf(&r->out, "%s on the clock", skip_blanks(text));
 	}
-	if (meta->period_ns > 0) {
+	if (of_ticks && meta->period_ns > 0) {
 		next_part(r, begin);
 		wp_buf_printf(&r->out, "%.4g Hz asked",
 			      1e9 / (double)meta->period_ns);
 	}
-	if (meta->achieved_hz > 0) {
+	if (of_ticks && meta->achieved_hz > 0) {
 		next_part(r, begin);
 		wp_buf_printf(&r->out, "%.4g Hz achieved", meta->achieved_hz);
 	}

@@ -718,6 +718,8 @@ def test_memory_that_there_is_not_is_not_counted(start, tmp_path):
                    "--heap-anyway", "-d", 1, output=tmp_path / "p.pb.gz")
     assert re.search(r"and [1-9]\d+ of mmap", run.err), run.err
     assert " 0 objects of 0 B allocated" in run.err, run.err
+    # No rate: none is sampled at a tick.
+    assert re.search(r"^wallprof: [\d.]+ s on the clock$", run.err, re.M), run.err
     target.assert_unharmed()
 
 

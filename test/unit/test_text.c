@@ -627,6 +627,20 @@ static void waits_of_idle_threads_alone_are_shown(void **state)
 	wp_profile_clear(&p);
 }
 
+static void no_rate_is_told_of_allocations(void **state)
+{
+	const struct wp_report_options options = { 0 };
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	make_server(&p);
+	text = text_of_kind(&p, WP_PROFILE_HEAP, &options);
+	assert_has(text, "UTC, 10.0 s on the clock\n");
+	free(text);
+	wp_profile_clear(&p);
+}
+
 static void report_of_nothing_says_so(void **state)
 {
 	struct wp_profile p;
@@ -793,6 +807,7 @@ int main(void)
 		cmocka_unit_test(long_waits_for_children_are_a_hint),
 		cmocka_unit_test(head_tells_only_what_a_file_says),
 		cmocka_unit_test(waits_of_idle_threads_alone_are_shown),
+		cmocka_unit_test(no_rate_is_told_of_allocations),
 		cmocka_unit_test(report_of_nothing_says_so),
 		cmocka_unit_test(
 			a_terminal_has_the_summary_last_and_what_to_type_next),
