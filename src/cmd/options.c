@@ -105,6 +105,7 @@ static int add_word(const char **list, size_t max, const char *option,
 			  option, max);
 }
 
+/* Of -r and -i, which both tell the interval, the last counts. */
 static int parse_sampler_option(struct wp_option_parse *p, int c,
 				const char *arg, struct wp_err *err)
 {
@@ -115,7 +116,6 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 	switch (c) {
 	case 'r':
 	case 'F':
-		/* What is given last counts. */
 		p->interval = NULL;
 		return wp_option_rate(&s->interval_ns, arg, err);
 	case 'i':

@@ -46,17 +46,15 @@ static void open_pidfd(struct wp_process *p)
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 }
 
-/* FILE of P cannot be read, by RC: it has gone, or there is no memory or descriptor. */
+/* FILE of P cannot be read, by RC.  -ESRCH: it has gone, which leaves no whole line; else
+ * there is no memory or descriptor, and ERR says so. */
 static int say_unread(const struct wp_process *p, const char *file, int rc,
 		      struct wp_err *err)
 {
-	rc = wp_process_error(-rc);
-	if (rc == -ESRCH)
-		return wp_err_set(err, rc,
-				  "no process with pid %d (already gone?)",
-				  p->pid);
-	return wp_err_set(err, rc, "read /proc/%d/%s: %s", p->pid, file,
-			  strerror(-rc));
+	rc = rc == -EBADMSG ? -ESRCH : wp_process_error(-rc);
+	return rc == -ESRCH ? rc :
+			      wp_err_set(err, rc, "read /proc/%d/%s: %s",
+					 p->pid, file, strerror(-rc));
 }
 
 /* PID may be a tid: switch to its thread group leader. */
@@ -71,7 +69,13 @@ static int find_leader(struct wp_process *p, struct wp_err *err)
 		return 0;
 	rc = wp_proc_status_read_at(&tgid, p->proc_fd, "status", "Tgid", 10);
 	if (rc)
-		return say_unread(p, "status", rc, err);
+		rc = say_unread(p, "status", rc, err);
+	if (rc == -ESRCH)
+		return wp_err_set(err, rc,
+				  "no process with pid %d (already gone?)",
+				  p->pid);
+	if (rc)
+		return rc;
 	if ((pid_t)tgid == p->pid)
 		return 0;
 	close(p->proc_fd);
@@ -109,10 +113,11 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 	struct wp_proc_stat stat;
 	char text[1024];
 	ssize_t n = wp_io_read_at(p->proc_fd, "stat", text, sizeof(text));
+	int rc = n < 0 ? say_unread(p, "stat", (int)n, err) : 0;
 
-	if (n < 0)
-		return say_unread(p, "stat", (int)n, err);
-	if (wp_proc_stat_parse(&stat, text, (size_t)n))
+	if (rc && rc != -ESRCH)
+		return rc;
+	if (rc || wp_proc_stat_parse(&stat, text, (size_t)n))
 		return wp_err_set(err, -ESRCH, "process %d has gone", p->pid);
 	if (stat.kernel_thread)
 		return wp_err_set(err, -ENOTSUP,
