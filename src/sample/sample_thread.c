@@ -208,7 +208,8 @@ static enum wp_sample_result sample(struct wp_thread *t,
 			return sample_unchanged(t);
 	}
 	if (!target->samples_threads && !t->aside.stops) {
-		wp_books_count(t, &now);
+		if (t->watched)
+			wp_books_count(t, &now);
 		return WP_SAMPLE_DONE;
 	}
 	wp_threads_name(t, record);

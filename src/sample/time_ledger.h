@@ -135,6 +135,8 @@ struct wp_time_ledger {
 	/* schedstat's slices at the last wp_time_ledger_count_run. */
 	uint64_t slices;
 	bool run_is_known;
+	/* What it has run since the last wp_time_ledger_count_run is not the entry's. */
+	bool was_skipped;
 };
 
 /* Samples and their time. */
@@ -156,7 +158,7 @@ bool wp_time_ledger_was_held_up(const struct wp_time_ledger *ledger,
 				uint64_t ns, uint64_t stopped_ns,
 				uint64_t nwaiting);
 
-/* Drop the time up to NOW_NS: the thread was not watched. */
+/* Drop the time up to NOW_NS, and what was run in it: the thread was not watched. */
 void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns);
 
 /* Has the thread been on a CPU between A and B? */
@@ -278,7 +280,8 @@ struct wp_payment wp_time_ledger_pay_lock(struct wp_time_ledger *ledger);
 
 /* The run time to add to the thread's entry in the profile, modulo 2^64 (CPU
  * samples may have told more), by schedstat NOW.  FROM_BIRTH: the thread began
- * during the recording; otherwise what NOW says at the first call was before it.
+ * during the recording; otherwise what NOW says at the first call was before it, as
+ * it was at the first after wp_time_ledger_skip.
  * *RET_SLICES: times the thread was put on a CPU since the last call. */
 uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
 				  const struct wp_schedstat *now,

@@ -289,6 +289,30 @@ static void run_time_before_the_recording_is_no_part_of_it(void **state)
 	assert_int_equal(slices, 9);
 }
 
+/* A thread that -t chooses by a name that it takes later, leaves, and takes again. */
+static void run_time_while_it_is_not_watched_is_not_counted(void **state)
+{
+	const struct wp_schedstat first = { 100, 0, 7 }, second = { 130, 0, 9 };
+	const struct wp_schedstat third = { 900, 0, 20 }, last = { 905, 0, 21 };
+	struct wp_time_ledger l;
+	uint64_t slices;
+
+	(void)state;
+	wp_time_ledger_init(&l, 0, true);
+	wp_time_ledger_skip(&l, 1 * MS);
+	assert_int_equal(wp_time_ledger_count_run(&l, &first, true, &slices),
+			 0);
+	assert_int_equal(slices, 0);
+	assert_int_equal(wp_time_ledger_count_run(&l, &second, true, &slices),
+			 30);
+	wp_time_ledger_skip(&l, 2 * MS);
+	assert_int_equal(wp_time_ledger_count_run(&l, &third, true, &slices),
+			 0);
+	assert_int_equal(slices, 0);
+	assert_int_equal(wp_time_ledger_count_run(&l, &last, true, &slices), 5);
+	assert_true(slices == 1 && l.run_ns == 35);
+}
+
 /* What it was not watched for is no part of the next look's region either. */
 static void a_look_after_a_pause_stands_for_the_time_since(void **state)
 {
@@ -540,6 +564,9 @@ a_tid_that_another_thread_takes_over_pays_nothing_twice(void **state)
 	assert_owed(&l, 0, 0, 10);
 	look(&l, 1020, 904, 0, true);
 	assert_owed(&l, 4, 0, 16);
+	/* What that waited for a CPU before was not of this tid. */
+	assert_int_equal(run_after_takeover(&l, 5000, 900, 800), 0);
+	assert_owed(&l, 0, 0, 10);
 }
 
 /* A recording that ends while the thread is ready to run: the kernel may not have
@@ -721,6 +748,8 @@ int main(void)
 		cmocka_unit_test(cpu_samples_and_locks_are_paid_once),
 		cmocka_unit_test(
 			run_time_before_the_recording_is_no_part_of_it),
+		cmocka_unit_test(
+			run_time_while_it_is_not_watched_is_not_counted),
 		cmocka_unit_test(
 			sums_are_the_schedulers_in_every_order_of_events),
 		cmocka_unit_test(a_queue_taken_for_a_wait_is_put_right),
