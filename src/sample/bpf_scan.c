@@ -120,8 +120,9 @@ static void take_loaded(struct wp_sampler *loop)
 		return;
 	c->why = why;
 	wp_task_scan_close(c->scan);
-	/* They ended with that. */
+	/* They ended with that, and those of the next count from 0. */
 	c->notes.on = false;
+	c->notes.switches = 0;
 	use_scan(loop, scan);
 }
 

@@ -310,10 +310,13 @@ static void a_scan_without_room_is_replaced_beside_the_ticks(void **state)
 	assert_int_equal(scan.nreads, 2);
 	assert_int_equal(scan.ncloses, 0);
 	atomic_store(&scan.is_loading, false);
+	fake.sampler->scan.notes.switches = 1000000;
 	take_when_loaded();
 	assert_int_equal(scan.nopens, 2);
 	assert_int_equal(scan.opened_for, 5000);
 	assert_int_equal(scan.ncloses, 1);
+	/* Its notes count switches from 0. */
+	assert_int_equal(fake.sampler->scan.notes.switches, 0);
 	assert_non_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
 	/* It was opened for so many, and lacks room again: another would, too. */
 	fake.sampler->scan.wants_all = true;
