@@ -111,6 +111,8 @@ struct wp_serve_query {
 	/* The value of parameter KEY; NULL: it has none of that name. */
 	const char *(*get)(void *ctx, const char *key);
 	void *ctx;
+	/* Nothing but the headers of the answer is wanted. */
+	bool is_head;
 };
 
 /* Set *RET to what QUERY asks for.  0, or the status of HTTP with why in TEXT. */

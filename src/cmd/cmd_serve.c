@@ -253,6 +253,10 @@ static void reap(struct serve *s)
 			wp_say("wallprof: what parses HTTP was ended by signal "
 			       "%d: started again",
 			       WTERMSIG(status));
+		else if (s->served.answers >= 0)
+			wp_say("wallprof: what parses HTTP ended with status "
+			       "%d: started again",
+			       WEXITSTATUS(status));
 	}
 }
 
@@ -381,6 +385,8 @@ static void close_sockets(struct serve *s)
 		if (s->sockets[i].is_unix &&
 		    !getsockname(s->sockets[i].fd, (void *)&address, &n))
 			unlink(address.sun_path);
+		/* A recorder that is stuck has it open as well. */
+		shutdown(s->sockets[i].fd, SHUT_RDWR);
 		close(s->sockets[i].fd);
 	}
 }

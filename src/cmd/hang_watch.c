@@ -16,6 +16,8 @@
 #define FIRST_PAUSE_NS (2 * WP_NS_PER_S)
 #define LAST_PAUSE_NS (60 * WP_NS_PER_S)
 #define KEEP_PAUSE_NS (60 * WP_NS_PER_S)
+/* Of before a hang; the machine may have begun later. */
+#define KEPT_NS (60 * WP_NS_PER_S)
 
 void wp_hang_watch_init(struct wp_hang_watch *w)
 {
@@ -88,7 +90,7 @@ static void start(struct wp_hang_watch *w, struct wp_recording *r, int state,
 	uint64_t now = wp_clock_ns();
 	const struct wp_recording_job job = {
 		.ask = { .endpoint = endpoint },
-		.from_ns = now - 60 * WP_NS_PER_S,
+		.from_ns = now > KEPT_NS ? now - KEPT_NS : 1,
 		.to_ns = now,
 		.reason = w->reason,
 		.report = w->report,

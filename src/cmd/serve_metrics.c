@@ -7,15 +7,17 @@
 #include "served.h"
 #include "wallprof/clock.h"
 
-/* A label's value: a name that the process gave itself. */
+/* A label's value: a name that the process gave itself.  Other names have other values;
+ * a byte that is no letter of ASCII is two digits. */
 static void put_value(FILE *out, const char *s)
 {
 	for (; *s; s++) {
 		if (*s == '"' || *s == '\\')
-			fputc('\\', out);
-		fputc((unsigned char)*s < ' ' || (unsigned char)*s > '~' ? '?' :
-									   *s,
-		      out);
+			fprintf(out, "\\%c", *s);
+		else if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
+			fprintf(out, "\\\\x%02x", (unsigned char)*s);
+		else
+			fputc(*s, out);
 	}
 }
 
@@ -112,7 +114,8 @@ static void put_each(const struct wp_served *s, const struct wp_part *parts,
 			.longest_wait_ns = status->longest_wait_ns
 		};
 
-		put(out, &t);
+		if (status->is_there)
+			put(out, &t);
 	}
 	for (size_t i = 0; i < WP_PARTS_MAX && parts; i++) {
 		const struct wp_part *part = &parts[i];
@@ -233,6 +236,8 @@ static void put_number(const struct wp_served *s, const struct number *number,
 		const char *at = (const char *)&s->v[i].status + number->offset;
 		uint64_t value = *(const uint64_t *)(const void *)at;
 
+		if (!s->v[i].status.is_there)
+			continue;
 		put_process(out, number->name, &s->v[i]);
 		if (number->unit > 1)
 			fprintf(out, "} %.9f\n", (double)value / number->unit);
@@ -249,6 +254,8 @@ void wp_served_write_metrics(const struct wp_served *s, FILE *out)
 	put_help(out, "wallprof_up", "gauge",
 		 "1 while the process lives, 0 once it has ended.");
 	for (size_t i = 0; i < s->n; i++) {
+		if (!s->v[i].status.is_there)
+			continue;
 		put_process(out, "wallprof_up", &s->v[i]);
 		fprintf(out, "} %d\n", !s->v[i].status.has_ended);
 	}

@@ -24,7 +24,7 @@ int wp_serve_confine(const struct wp_serve_http *how)
 		SYS_poll,     SYS_epoll_wait,
 #endif
 	};
-	int keep[KEPT_MAX];
+	int keep[KEPT_MAX + 1 + WP_SERVE_LISTEN_MAX];
 	struct wp_sandbox sandbox = {
 		.keep = keep,
 		.parent = how->parent,
@@ -43,6 +43,12 @@ int wp_serve_confine(const struct wp_serve_http *how)
 		keep[sandbox.nkeep] = (int)sandbox.nkeep;
 		sandbox.nkeep++;
 	}
+	/* Of a process that serves many and starts this again, they may be higher. */
+	if (how->ask >= KEPT_MAX)
+		keep[sandbox.nkeep++] = how->ask;
+	for (size_t i = 0; i < how->nsockets; i++)
+		if (how->sockets[i].fd >= KEPT_MAX)
+			keep[sandbox.nkeep++] = how->sockets[i].fd;
 	return wp_sandbox_enter(&sandbox);
 }
 

@@ -250,12 +250,11 @@ static unsigned int check_client(struct server *s, struct client *c,
 	return 401;
 }
 
-static enum MHD_Result ask(struct server *s, struct client *c, const char *url)
+static enum MHD_Result ask(struct server *s, struct client *c,
+			   const struct wp_serve_query *query)
 {
-	const struct wp_serve_query query = { url, get_argument,
-					      c->connection };
 	char text[WP_SERVE_TEXT_SIZE];
-	unsigned int status = wp_serve_parse(&c->ask, &query, text);
+	unsigned int status = wp_serve_parse(&c->ask, query, text);
 	int rc;
 
 	if (status)
@@ -281,6 +280,8 @@ static enum MHD_Result heed(void *ctx, struct MHD_Connection *connection,
 	const union MHD_ConnectionInfo *info = lib.MHD_get_connection_info(
 		connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct client *c = info ? info->socket_context : NULL;
+	const struct wp_serve_query query = { url, get_argument, connection,
+					      !strcmp(method, "HEAD") };
 	unsigned int status;
 	const char *text = "";
 
@@ -301,7 +302,7 @@ static enum MHD_Result heed(void *ctx, struct MHD_Connection *connection,
 			       queue_file(s, c) :
 			       queue_text(c, c->answer.status, c->answer.text);
 	status = check_client(s, c, method, &text);
-	return status ? queue_text(c, status, text) : ask(s, c, url);
+	return status ? queue_text(c, status, text) : ask(s, c, &query);
 }
 
 static void forget_file(struct server *s, struct client *c)

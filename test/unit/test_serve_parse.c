@@ -32,13 +32,28 @@ static const char *get(void *ctx, const char *key)
 static struct wp_serve_ask ask;
 static char text[WP_SERVE_TEXT_SIZE];
 
+static bool is_head;
+
 static unsigned int parse(const char *path, const char *arguments)
 {
 	const struct wp_serve_query query = { path, get,
-					      (void *)(uintptr_t)arguments };
+					      (void *)(uintptr_t)arguments,
+					      is_head };
 
 	memset(&ask, 0xee, sizeof(ask));
 	return wp_serve_parse(&ask, &query, text);
+}
+
+/* What HEAD of these would take, nobody got. */
+static void head_takes_no_difference(void **state)
+{
+	(void)state;
+	is_head = true;
+	assert_int_equal(parse("/debug/pprof/block", ""), 0);
+	assert_int_equal(parse("/debug/pprof/delta_block", ""), 405);
+	assert_int_equal(parse("/debug/pprof/delta_mutex", "seconds=5"), 405);
+	is_head = false;
+	assert_int_equal(parse("/debug/pprof/delta_mutex", ""), 0);
 }
 
 static void defaults_are_those_of_go(void **state)
@@ -165,6 +180,7 @@ static void pages_of_others_may_only_link_here(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(head_takes_no_difference),
 		cmocka_unit_test(defaults_are_those_of_go),
 		cmocka_unit_test(what_is_wrong_is_said),
 		cmocka_unit_test(a_name_that_may_point_here_is_no_host),
