@@ -49,7 +49,9 @@ enum wp_a64_kind wp_a64_kind(uint32_t insn, uint64_t pc_avma,
 
 bool wp_a64_is_by_fp(uint32_t insn)
 {
-	return (insn >> 25 & 5) == 4 && (insn >> 5 & 31) == FP;
+	/* A literal's address has its distance there. */
+	return (insn >> 25 & 5) == 4 && (insn >> 5 & 31) == FP &&
+	       (insn & 0x3b000000) != 0x18000000;
 }
 
 /* Register N of STATE; NULL: none that is kept.  31 is sp or no register. */
@@ -129,9 +131,13 @@ static void execute_pair(struct wp_a64_state *state, uint32_t insn)
 	const bool is_simd = insn >> 26 & 1, is_load = insn >> 22 & 1;
 	const unsigned int size = insn >> 30, index = insn >> 23 & 3;
 	const unsigned int base = insn >> 5 & 31;
-	const bool is_whole = !is_simd && size == 2;
-	/* ldpsw has words of 4 bytes, too. */
-	const int shift = is_simd ? 2 + (int)size : is_whole ? 3 : 2;
+	/* stgp, which has the opcode of ldpsw, whose words are of 4 bytes. */
+	const bool is_tag = !is_simd && size == 1 && !is_load;
+	const bool is_whole = !is_simd && (size == 2 || is_tag);
+	const int shift = is_simd  ? 2 + (int)size :
+			  is_tag   ? 4 :
+			  is_whole ? 3 :
+				     2;
 	int64_t off = field(insn, 15, 7) * (1 << shift);
 	struct wp_a64_val from = get(state, base);
 	/* 1: the base is changed afterwards; 3: before. */

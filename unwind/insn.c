@@ -195,6 +195,7 @@ static bool decode_vector(struct wp_insn *i, struct bytes *b, uint8_t first)
 		i->wide = last & 0x80;
 	}
 	i->vvvv = ~last >> 3 & 15;
+	i->rep = (last & 3) == 2;
 	if (first == 0x62)
 		next(b);
 	i->op = next(b);
@@ -236,7 +237,8 @@ bool wp_insn_decode(struct wp_insn *ret, const uint8_t *code, size_t left)
 	uint8_t op, rex = 0;
 	bool ok;
 
-	for (;; i.narrow |= op == 0x66, i.segment |= op == 0x64 || op == 0x65) {
+	for (;; i.narrow |= op == 0x66, i.segment |= op == 0x64 || op == 0x65,
+		i.rep |= op == 0xf3) {
 		op = next(&b);
 		if (op == 0 || b.over ||
 		    !memchr("\x66\x67\xf0\xf2\xf3\x2e\x36"
@@ -375,7 +377,8 @@ static uint32_t one_byte_middle_writes(const struct wp_insn *i)
 	default:
 		break;
 	}
-	if (i->op > 0x90 && i->op < 0x98)
+	/* With r8, 90 is no nop. */
+	if (i->op >= 0x90 && i->op < 0x98 && i->rm != WP_RAX)
 		return bit(WP_RAX) | bit(i->rm);
 	return 0;
 }
@@ -433,14 +436,19 @@ static uint32_t two_byte_writes(const struct wp_insn *i)
 	    op == 0xd7 || (op >= 0x90 && op < 0xa0) ||
 	    (i->vector == 2 && (op == 0x78 || op == 0x79)))
 		return bit(i->reg);
-	if (op == 0x02 || op == 0x03 || (op >= 0xa3 && op < 0xc2) || op == 0xc7)
+	/* Groups 8, 9 and 15: ModRM.reg is a part of the opcode. */
+	if (op == 0xba || op == 0xae || op == 0xc7)
+		return rm_bit(i) | (op == 0xc7 ? bit(WP_RAX) | bit(WP_RDX) : 0);
+	/* popcnt, bsf and bsr. */
+	if (op == 0xb8 || op == 0xbc || op == 0xbd)
+		return bit(i->reg);
+	if (op == 0x02 || op == 0x03 || (op >= 0xa3 && op < 0xc2))
 		return bit(i->reg) | rm_bit(i) | bit(WP_RAX) | bit(WP_RDX) |
 		       /* cmpxchg and xadd of bytes. */
 		       (i->mod == 3 ? byte_bit(i, i->rm) : 0) |
 		       byte_bit(i, i->reg);
-	if (op == 0x7e)
-		return rm_bit(i);
-	return 0;
+	/* With F3 it moves between vectors. */
+	return op == 0x7e && !i->rep ? rm_bit(i) : 0;
 }
 
 uint32_t wp_insn_writes(const struct wp_insn *i)
@@ -457,12 +465,16 @@ uint32_t wp_insn_writes(const struct wp_insn *i)
 	case WP_MAP_6:
 		return 0;
 	case WP_MAP_0F38:
+		/* cmpccxadd */
+		if (i->vector == 1 && (i->op & 0xf0) == 0xe0 && i->mod != 3)
+			return both;
 		return i->op >= 0xf0 ? both | bit(i->vvvv) | bit(WP_RDX) : 0;
 	case WP_MAP_0F3A:
-		/* pextr and the like; rorx. */
-		return (i->op >= 0x14 && i->op < 0x18) ? rm_bit(i) :
-		       i->op >= 0xf0		       ? both :
-							 0;
+		/* pcmpestri and pcmpistri; pextr and the like; rorx. */
+		return i->op == 0x61 || i->op == 0x63 ? bit(WP_RCX) :
+		       i->op >= 0x14 && i->op < 0x18  ? rm_bit(i) :
+		       i->op >= 0xf0		      ? both :
+							0;
 	default:
 		return both;
 	}

@@ -56,6 +56,8 @@ struct wp_insn {
 	/* Operands have 64 bits (REX.W); 16 bits (66). */
 	bool wide;
 	bool narrow;
+	/* Prefix F3, or what stands for it in a vector prefix. */
+	bool rep;
 	/* There is a REX prefix: byte registers 4 to 7 are spl to dil. */
 	bool rex;
 	/* fs or gs is added to the address of the operand in memory. */

@@ -158,6 +158,9 @@ static void each_instruction_changes_what_it_writes(void **state)
 		{ 0x28c17bfd, SP_PLUS(8), LOST, LOST },
 		/* ldpsw x29, x30, [sp], #8 */
 		{ 0x68c17bfd, SP_PLUS(8), LOST, LOST },
+		/* stgp x0, x1, [sp, #-32]!, and [sp], #32 */
+		{ 0x69bf07e0, SP_PLUS(-32), KEPT_FP, KEPT_LR },
+		{ 0x688107e0, SP_PLUS(32), KEPT_FP, KEPT_LR },
 		/* ldp d29, d30, [sp], #16 */
 		{ 0x6cc17bfd, SP_PLUS(16), KEPT_FP, KEPT_LR },
 		/* ldp q29, q30, [sp], #32 */
@@ -367,6 +370,8 @@ static void uses_of_the_frame_pointer_are_known(void **state)
 	assert_true(wp_a64_is_by_fp(0xfc1f8fa0));
 	/* stp x0, x1, [x29, #16] */
 	assert_true(wp_a64_is_by_fp(0xa90107a0));
+	/* ldr x0, 0x74 behind it */
+	assert_false(wp_a64_is_by_fp(0x580003a0));
 	/* ldr x29, [x0] */
 	assert_false(wp_a64_is_by_fp(0xf940001d));
 	/* add x0, x29, #16 */

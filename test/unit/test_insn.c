@@ -83,6 +83,22 @@ static const struct {
 	{ CODE("\x48\x0f\xb1\x1f"), AX | DX | BX },
 	{ CODE("\xf3\xa4"), AX | CX | SI | DI },
 	{ CODE("\x0f\xa2"), AX | CX | DX | BX },
+	/* xchg %r8,%rax; nop. */
+	{ CODE("\x49\x90"), AX | R8 },
+	{ CODE("\x90"), 0 },
+	/* bts $52,%rcx; lfence; stmxcsr (%rax); xsavec (%rcx). */
+	{ CODE("\x48\x0f\xba\xe9\x34"), CX },
+	{ CODE("\x0f\xae\xe8"), AX },
+	{ CODE("\x0f\xae\x18"), 0 },
+	{ CODE("\x0f\xc7\x21"), AX | DX },
+	/* movq %xmm4,%xmm0, by VEX as well; popcnt %rbp,%rax; bsf %ebp,%eax. */
+	{ CODE("\xf3\x0f\x7e\xc4"), 0 },
+	{ CODE("\xc5\xfa\x7e\xc4"), 0 },
+	{ CODE("\xf3\x48\x0f\xb8\xc5"), AX },
+	{ CODE("\x0f\xbc\xc5"), AX },
+	/* pcmpistri $12,%xmm1,%xmm0; cmpzxadd %rcx,%rax,(%rdi). */
+	{ CODE("\x66\x0f\x3a\x63\xc1\x0c"), CX },
+	{ CODE("\xc4\xe2\xf1\xe4\x07"), AX },
 	/* setne %bl; cmovne %rax,%rbx; bswap %rbx; movzbl (%rdi),%ebx. */
 	{ CODE("\x0f\x95\xc3"), BX },
 	{ CODE("\x48\x0f\x45\xd8"), BX },
