@@ -172,18 +172,38 @@ static enum wp_state state_of(enum wp_goroutine_state state)
 		       WP_STATE_WAITING;
 }
 
+/* Is the program's code on STACK, of a goroutine of the runtime's: a finalizer, or what
+ * runtime.AddCleanup was given? */
+static bool is_of_program(const struct wp_goroutine_times *times,
+			  uint32_t stack)
+{
+	const struct wp_profile *profile = times->target->profile;
+	const struct wp_profile_stack *s = &profile->stacks[stack];
+
+	for (uint32_t i = 0; i < s->depth; i++) {
+		const char *name = wp_go_program_function(
+			times->go.program,
+			wp_frame_lookup_avma(wp_profile_frame(profile, s, i)));
+
+		if (name && strncmp(name, "runtime.", 8) &&
+		    strncmp(name, "internal/runtime/", 17))
+			return true;
+	}
+	return false;
+}
+
 /* Set SLOT's key: it has STACK and, unless it is to run, waits for REASON. */
 static void settle(struct wp_goroutine_times *times,
 		   struct wp_goroutine_slot *slot, uint32_t stack,
 		   enum wp_state state, uint32_t reason)
 {
 	bool waits = state == WP_STATE_WAITING;
+	bool is_idle = waits && slot->is_runtime &&
+		       (stack == UINT32_MAX || !is_of_program(times, stack));
 
 	slot->key = (struct wp_sample_key){
 		.stack = stack,
-		.thread = slot->is_runtime && waits ?
-				  wp_goroutine_kept_idle(times) :
-				  slot->entry,
+		.thread = is_idle ? wp_goroutine_kept_idle(times) : slot->entry,
 		.state = (uint8_t)state,
 		.wait = waits ? WP_WAIT_GO : WP_WAIT_NONE,
 		.syscall = waits && reason <= UINT16_MAX ? (uint16_t)reason : 0,

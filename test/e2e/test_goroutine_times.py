@@ -357,6 +357,56 @@ def test_workers_of_the_garbage_collector_run(tmp_path):
     assert running > 0.6 * cpu_ns > 0, (running, cpu_ns, run.err)
 
 
+FINALIZES = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+)
+
+type thing struct{ bytes [64]byte }
+
+var entered, never = make(chan int, 1), make(chan int)
+
+//go:noinline
+func blocked(*thing) {
+	entered <- 1
+	<-never
+}
+
+//go:noinline
+func drop() { runtime.SetFinalizer(&thing{}, blocked) }
+
+func main() {
+	drop()
+	for len(entered) == 0 {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Printf("READY pid=%d\\n", os.Getpid())
+	for {
+		time.Sleep(time.Second)
+	}
+}
+"""
+
+
+def test_a_finalizer_that_waits_is_not_idle(tmp_path):
+    """It is the program's code, on a goroutine of Go's runtime."""
+    target = Target([built(tmp_path, FINALIZES)])
+    try:
+        wallprof("-p", target.pid, "-d", 2, output=tmp_path / "p.pb.gz").check((0, 1))
+    finally:
+        target.end()
+    p = pprof_check.load(str(tmp_path / "p.pb.gz"))
+    ns = sum(s["values"]["wall"] for s in pprof_check.samples(p)
+             if "main.blocked" in names_of(s) and "idle" not in s["labels"])
+    assert ns > 0.9 * p.duration_nanos
+
+
 SPINS = """
 package main
 
