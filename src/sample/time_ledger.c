@@ -43,10 +43,11 @@ void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns)
 	}
 	if (now_ns > ledger->region_end_ns)
 		ledger->region_end_ns = now_ns;
-	ledger->has_base = false;
+	/* What the next reading tells of run time is before the entry goes on. */
+	ledger->run_before_ns = -ledger->run_ns - ledger->run_refused_ns;
+	ledger->has_base = ledger->run_is_known = false;
 	ledger->was_skipped = true;
-	ledger->looks = 0;
-	ledger->still_since_ns = 0;
+	ledger->looks = ledger->still_since_ns = 0;
 }
 
 /* By how much VALUE has grown since BEFORE; less than before: another thread has
@@ -109,13 +110,12 @@ static void owe_told(struct wp_time_ledger *ledger,
 	uint64_t refused_ns = ledger->run_refused_ns;
 
 	owe_running(ledger, growth(now->run_ns, base->run_ns));
-	/* A thread that executes a program has the tid of the first thread from then
-	 * on (execve(2)), and brings its own books: what it ran and waited for a CPU
-	 * before is not of this tid. */
-	if (now->run_ns >= base->run_ns &&
-	    ledger->run_refused_ns - refused_ns <= COUNTED_NS)
-		owe_runnable(ledger, growth(now->wait_ns, base->wait_ns));
 	ledger->run_refused_ns -= growth(base->run_ns, now->run_ns);
+	/* A thread that executes a program has the tid of the first thread from then
+	 * on (execve(2)), and brings its own books, of more or of less: what it ran
+	 * and waited for a CPU before is not of this tid. */
+	if (ledger->run_refused_ns - refused_ns <= COUNTED_NS)
+		owe_runnable(ledger, growth(now->wait_ns, base->wait_ns));
 }
 
 /* Owe the time up to NOW_NS as waiting.  It may have been accounted for up to a
@@ -468,17 +468,12 @@ uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
 {
 	uint64_t run_ns, more_ns;
 
-	if (ledger->was_skipped && ledger->run_is_known) {
-		ledger->run_before_ns = now->run_ns - ledger->run_refused_ns -
-					ledger->run_ns;
-		ledger->slices = now->slices;
-	} else if (!ledger->run_is_known) {
-		from_birth &= !ledger->was_skipped;
+	from_birth &= !ledger->was_skipped;
+	if (!ledger->run_is_known) {
 		ledger->run_before_ns += from_birth ? 0 : now->run_ns;
 		ledger->slices = from_birth ? 0 : now->slices;
 	}
 	ledger->run_is_known = true;
-	ledger->was_skipped = false;
 	*ret_slices = growth(now->slices, ledger->slices);
 	ledger->slices = now->slices;
 	run_ns = now->run_ns - ledger->run_before_ns - ledger->run_refused_ns;

@@ -135,7 +135,7 @@ struct wp_time_ledger {
 	/* schedstat's slices at the last wp_time_ledger_count_run. */
 	uint64_t slices;
 	bool run_is_known;
-	/* What it has run since the last wp_time_ledger_count_run is not the entry's. */
+	/* Not all that it has run since it began is the entry's. */
 	bool was_skipped;
 };
 
