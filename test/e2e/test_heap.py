@@ -54,10 +54,9 @@ def work(target):
 def record(target, tmp_path, *args):
     """The heap profile of TARGET's work."""
     out = tmp_path / "p.pb.gz"
-    if not any(str(arg).startswith("--heap-large") for arg in args):
-        args = ("--heap-anyway", *args)
+    # On some machines a probe on mmap takes 50 us.
     run = wallprof("-p", target.pid, "--profile", "heap,wall", "--heap-rate",
-                   RATE, *args, output=out,
+                   RATE, "--heap-anyway", *args, output=out,
                    until=lambda: work(target)).check((0, 1))
     p = pprof_check.load(str(tmp_path / "p.heap.pb.gz"))
     pprof_check.validate(p)
@@ -543,7 +542,8 @@ def test_too_dear_probes_are_refused(start, tier):
 @each_tier
 def test_probes_that_become_too_dear_go_at_once(start, tmp_path, tier):
     """A program that does nothing but allocate after it was judged has its probes for as
-    long as these take 5 % of a second: some 70,000 calls of a million."""
+    long as these take 5 % of a second: some 70,000 calls of a million, or 7,000 where a
+    probe takes 7 us."""
     target = start("/usr/bin/perl", "-e",
                    "$SIG{USR1} = sub { $on = 1 }; $| = 1; print 'READY pid=', $$, "
                    "\"\\n\"; sleep 1 until $on; while (1) { my @x = map { [$_] } 1..1000 }")
@@ -558,7 +558,7 @@ def test_probes_that_become_too_dear_go_at_once(start, tmp_path, tier):
     assert "ended before the recording: probes on the allocator would" in run.err
     calls = sum(map(int, re.search(
         r"heap: (\d+) calls that allocate, (\d+) that free", run.err).groups()))
-    assert 10000 < calls < 250000, run.err
+    assert 2000 < calls < 250000, run.err
     target.assert_unharmed()
 
 
@@ -638,7 +638,9 @@ def test_a_process_whose_first_thread_has_ended(start, tmp_path):
 def test_probes_that_end_with_the_first_thread_are_said(start, tmp_path):
     wait = tmp_path / "wait"
     wait.touch()
+    # So few that they do not take half of the time, if a probe takes 50 us.
     program = HEADLESS.replace("int main(void) {", "int main(int n, char **v) {").replace(
+        "50000", "5000").replace(
         "    pthread_exit", "    while (n == 2 && !access(v[1], F_OK)) usleep(1000);\n"
         "    pthread_exit")
     target = start(compiled(tmp_path, program), wait)

@@ -141,7 +141,8 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
     share, cut = {}, {}
     for way in ("proc", "auto", "switches"):
         out = tmp_path / f"{way}.pb.gz"
-        run = wallprof("-p", target.pid, "-d", 2, "-r", 200, "--stop", stop,
+        # The program is loaded for up to 0.2 s.
+        run = wallprof("-p", target.pid, "-d", 5, "-r", 200, "--stop", stop,
                        "--scan", way, "-v", "--full", output=out)
         # 1 is stacks that are not whole.
         assert run.status in (0, 1), run.err
