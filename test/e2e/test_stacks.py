@@ -253,7 +253,8 @@ def test_shares_of_deep_stacks_are_those_of_cpu_samples(start, profile, swing):
     truth, whole, _ = share_of_calls(start, profile, 5, *swing)
     share, deep_whole, run = share_of_calls(start, profile, 4000, *swing,
                                             status=(0, 1) if swing else 0)
-    assert truth < 0.2 and whole > 0.99
+    # Of stops nearly all would be at calls.
+    assert truth < 0.6 and whole > 0.99
     assert abs(share - truth) < 0.1, run.err
     # What has been left since is not made up, and said.
     assert swing or deep_whole > 0.99, run.err

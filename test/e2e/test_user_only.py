@@ -106,7 +106,8 @@ def test_time_in_the_kernel_is_not_that_of_samples(build, public, stop,
     computes, called, untold = shares_on_a_cpu(out, profile)
     # More than three times as much where samples divide all of it.
     assert abs(computes - truth) < 0.14, (truth, computes)
-    assert called + untold > 0.65 * (1 - truth), (truth, called, untold)
+    rest = 1 - truth
+    assert called + untold > min(0.65 * rest, rest - 0.14), (truth, called, untold)
     # Stops find the call.
     if (stop, profile) == ("auto", "wall,cpu"):
         assert called > 0.35 * (1 - truth), (truth, called)
