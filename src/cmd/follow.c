@@ -169,11 +169,15 @@ static int add_tree(struct wp_follow *follow, pid_t pid)
 	return rc == -ESRCH ? 0 : rc;
 }
 
-/* A process that was asked for by its pid must be there. */
+/* A process that was asked for by its pid must be there, unless it was at first. */
 static int add_named(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 {
 	int rc = wp_recorded_add(follow->recorded, pid, 0, err);
 
+	if (rc == -ESRCH && follow->options->pids_may_end) {
+		*err = (struct wp_err)WP_ERR_INIT;
+		return 0;
+	}
 	return rc ? rc : insert(&follow->parents, pid);
 }
 

@@ -75,7 +75,7 @@ struct wp_options {
 	size_t npids;
 	/* Of serve: those that were asked for, too, and are not among them. */
 	size_t nleft_out;
-	/* Dump: those that have ended are none of them. */
+	/* Those that have ended are none of them. */
 	bool pids_may_end;
 	/* Record processes that these start, and with TREE those that they have
 	 * started, too. */

@@ -88,9 +88,8 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 	memcpy(options.avoided, s->avoided, sizeof(s->avoided));
 	options.navoided = s->navoided < WP_AVOIDED_MAX ? s->navoided :
 							  WP_AVOIDED_MAX;
-	/* Those of the first may have ended, and others have their numbers. */
-	if (options.sampler.many && s->searched_ns)
-		options.npids = 0;
+	/* The recorder before had them all. */
+	options.pids_may_end = s->searched_ns != 0;
 
 	/* Whoever is stopped holds what it stopped: what a terminal or kill(2) does to
 	 * the group is for the first process alone (worker.h). */
