@@ -36,8 +36,9 @@ struct wp_thread {
 	/* The target's tick up to which it has been looked at, or is paid as one that did
 	 * not move. */
 	uint64_t paid_tick;
-	/* Its name matches the glob. */
+	/* Its name matches the glob; one that it had did. */
 	bool watched;
+	bool was_watched;
 	struct wp_thread_files files;
 	/* When it began, by its first BPF scan record; 0: it had none. */
 	uint64_t began_ns;

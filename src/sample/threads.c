@@ -93,6 +93,8 @@ static void set_watched(struct wp_thread *t, bool watched)
 	target->has_new = true;
 	if (watched) {
 		target->nwatched++;
+		target->profile->counters.threads_seen += !t->was_watched;
+		t->was_watched = true;
 		/* Renamed into the glob: watched from now on. */
 		if (t->nsamples)
 			wp_time_ledger_skip(&t->time, target->loop->tick_ns);
@@ -181,7 +183,6 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 		wp_threads_rename(t, name);
 	else
 		set_watched(t, !target->loop->options.thread_globs[0]);
-	target->profile->counters.threads_seen += t->watched;
 	return t;
 }
 

@@ -189,6 +189,7 @@ static void only_names_in_the_glob_are_watched(void **state)
 	assert_true(t->watched);
 	assert_int_equal(t->time.accounted_ns, fake.sampler->tick_ns);
 	assert_int_equal(fake.target->nwatched, 2);
+	assert_int_equal(fake.profile.counters.threads_seen, 2);
 	assert_int_equal(wp_sampler_count_threads(fake.sampler), 2);
 }
 
