@@ -141,7 +141,7 @@ function drawThreads(app) {
   const { p, state } = app, of = (name) => (r) => percent(p.cats.reduce((sum, c, i) => (c.startsWith(name) ? sum + r.t.sums[i] : sum), 0), r.t.total);
   const sum = (t, name) => p.cats.reduce((all, c, i) => (c.startsWith(name) ? all + t.sums[i] : all), 0);
   const id = p.who === 'thread' ? 'tid' : 'id';
-  const rows = p.threads.filter((t) => t.count).map((t) => ({
+  const rows = p.threads.filter((t) => t.count || t.total).map((t) => ({
     t, running: sum(t, 'running'), runnable: sum(t, 'runnable'), waiting: sum(t, 'waiting'), total: t.total, tid: -t.tid,
   }));
 
