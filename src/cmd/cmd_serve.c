@@ -51,6 +51,8 @@ struct serve {
 	/* It is said that one cannot be started, and that a search failed. */
 	bool http_is_said;
 	bool search_is_said;
+	/* All that it has started is to end. */
+	bool ends;
 	struct wp_served served;
 	struct wp_pusher pusher;
 };
@@ -253,7 +255,7 @@ static void reap(struct serve *s)
 			wp_say("wallprof: what parses HTTP was ended by signal "
 			       "%d: started again",
 			       WTERMSIG(status));
-		else if (s->served.answers >= 0)
+		else if (!s->ends)
 			wp_say("wallprof: what parses HTTP ended with status "
 			       "%d: started again",
 			       WEXITSTATUS(status));
@@ -408,6 +410,7 @@ static void end_all(struct serve *s, const sigset_t *mask)
 	uint64_t until_ns;
 	const struct timespec ts = { .tv_nsec = 20 * WP_NS_PER_MS };
 
+	s->ends = true;
 	if (s->served.answers >= 0)
 		close(s->served.answers);
 	s->served.answers = -1;

@@ -8,13 +8,14 @@
 #include "wallprof/clock.h"
 
 /* A label's value: a name that the process gave itself.  Other names have other values;
- * a byte that is no letter of ASCII is two digits. */
+ * a backslash, and a byte that is no letter of ASCII, is two digits. */
 static void put_value(FILE *out, const char *s)
 {
 	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fprintf(out, "\\%c", *s);
-		else if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
+		if (*s == '"')
+			fputs("\\\"", out);
+		else if (*s == '\\' || (unsigned char)*s < ' ' ||
+			 (unsigned char)*s > '~')
 			fprintf(out, "\\\\x%02x", (unsigned char)*s);
 		else
 			fputc(*s, out);
