@@ -14,21 +14,38 @@
 
 #include "wallprof/base_name.h"
 
-/* The file that LINK of the process's root leads to, without the root or a mount being
- * left: to enter what is mounted elsewhere may mount it, or wait for its server.  True if
- * it can be had. */
-static bool stat_link(const struct wp_process *process, const char *link,
-		      struct stat *ret)
+/* Find PATH below ROOT_FD, by the rules of RESOLVE, on one mount: to enter another may
+ * mount it, or wait for its server. */
+static int find_on_mount(int root_fd, const char *path, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS |
-			   RESOLVE_NO_XDEV,
+		.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV | resolve,
 	};
-	int fd = (int)syscall(SYS_openat2, process->root_fd, link, &how,
-			      sizeof(how));
-	bool is_there = fd >= 0 && !fstat(fd, ret);
 
+	return (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+}
+
+/* What file does LINK of the process's root lead to?  Where its directory is of another
+ * mount than the root, an absolute link is not followed.  False: it cannot be had. */
+static bool stat_link(const struct wp_process *process, const char *link,
+		      struct stat *ret)
+{
+	const char *name = wp_base_name(link);
+	int fd = find_on_mount(process->root_fd, link, RESOLVE_IN_ROOT);
+	char dir[PATH_MAX];
+	bool is_there;
+
+	if (fd < 0 && errno == EXDEV) {
+		int dir_fd;
+
+		snprintf(dir, sizeof(dir), "%.*s", (int)(name - link), link);
+		dir_fd = wp_io_find_beneath(process->root_fd, dir);
+		fd = find_on_mount(dir_fd, name, RESOLVE_BENEATH);
+		if (dir_fd >= 0)
+			close(dir_fd);
+	}
+	is_there = fd >= 0 && !fstat(fd, ret);
 	if (fd >= 0)
 		close(fd);
 	return is_there;
