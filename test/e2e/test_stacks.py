@@ -276,7 +276,7 @@ def test_libraries_that_come_and_go(start, profile):
             if name in names:
                 ns[name] += s["values"]["wall"]
                 assert any("plugin_" + name[-1] in f["mapping"]
-                           for f in s["frames"] if f["name"] == name)
+                           for f in s["frames"] if f["name"] == name), s
     for name in ns:
         changes = 2 * sum(what == name for what, _, _ in spans)
         share, want = (n[name] / p.duration_nanos for n in (ns, truth))
