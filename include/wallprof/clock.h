@@ -15,6 +15,11 @@
 /* The kernel's CLOCK_MONOTONIC, the clock of ticks and weights: that of perf events and
  * BPF programs, also where wallprof is in a time namespace (time_namespaces(7)). */
 uint64_t wp_clock_ns(void);
+/* AGO_NS before NOW_NS; 1, as 0 is no time, if the machine has not been up so long. */
+static inline uint64_t wp_clock_before(uint64_t now_ns, uint64_t ago_ns)
+{
+	return now_ns > ago_ns ? now_ns - ago_ns : 1;
+}
 /* By how much CLOCK_MONOTONIC, as the process with /proc directory PROC_FD reads it, is
  * ahead of wp_clock_ns; 0 where that cannot be read. */
 int64_t wp_clock_ahead_ns(int proc_fd);

@@ -169,7 +169,7 @@ static int add_tree(struct wp_follow *follow, pid_t pid)
 	return rc == -ESRCH ? 0 : rc;
 }
 
-/* A process that was asked for by its pid must be there, unless it was at first. */
+/* A process that was asked for by its pid must be there when the first recorder begins. */
 static int add_named(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 {
 	int rc = wp_recorded_add(follow->recorded, pid, 0, err);

@@ -16,7 +16,7 @@
 #define FIRST_PAUSE_NS (2 * WP_NS_PER_S)
 #define LAST_PAUSE_NS (60 * WP_NS_PER_S)
 #define KEEP_PAUSE_NS (60 * WP_NS_PER_S)
-/* Of before a hang; the machine may have begun later. */
+/* So long before a hang is kept. */
 #define KEPT_NS (60 * WP_NS_PER_S)
 
 void wp_hang_watch_init(struct wp_hang_watch *w)
@@ -90,7 +90,7 @@ static void start(struct wp_hang_watch *w, struct wp_recording *r, int state,
 	uint64_t now = wp_clock_ns();
 	const struct wp_recording_job job = {
 		.ask = { .endpoint = endpoint },
-		.from_ns = now > KEPT_NS ? now - KEPT_NS : 1,
+		.from_ns = wp_clock_before(now, KEPT_NS),
 		.to_ns = now,
 		.reason = w->reason,
 		.report = w->report,

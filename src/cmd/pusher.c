@@ -79,10 +79,8 @@ static void ask(struct wp_pusher *p, struct wp_served_one *one, uint64_t now_ns)
 	    one->push_is_over)
 		return;
 	if (!one->push_to_ns)
-		one->push_to_ns = now_ns > p->options->push_interval_ns ?
-					  now_ns -
-						  p->options->push_interval_ns :
-					  1;
+		one->push_to_ns = wp_clock_before(now_ns,
+						  p->options->push_interval_ns);
 	what.from_ns = one->push_to_ns;
 	/* What has failed for longer is not there any more. */
 	if (now_ns - what.from_ns > most_ns)

@@ -227,7 +227,7 @@ static int set_times(struct recorder *c, struct wp_recording_job *what)
 		what->from_ns = *delta ? *delta : c->r.start_ns;
 	} else if (ask->seconds) {
 		ago_ns = ask->ago * WP_NS_PER_S;
-		what->from_ns = what->to_ns > ago_ns ? what->to_ns - ago_ns : 1;
+		what->from_ns = wp_clock_before(what->to_ns, ago_ns);
 		what->to_ns = what->from_ns + length_ns;
 	}
 	return rc;

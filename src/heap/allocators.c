@@ -408,7 +408,6 @@ static bool ends_in_another(struct search *s, const struct wp_allocator *f)
  * that tell malloc's distance are no chance: F need not be decoded up to there. */
 static bool jumps_to_malloc(struct search *s, const struct wp_allocator *f)
 {
-	const struct wp_allocators *others = s->ret;
 	size_t len = f->size < REALLOC_MAX ? (size_t)f->size : REALLOC_MAX;
 	const uint8_t *code;
 	uint64_t off;
@@ -417,19 +416,11 @@ static bool jumps_to_malloc(struct search *s, const struct wp_allocator *f)
 		return false;
 	code = wp_elf_image_at(s->image, off, len);
 	for (size_t at = 0; code && at + JUMP_LEN <= len; at += JUMP_STEP) {
-		enum wp_heap_call call = WP_HEAP_TRIAL;
 		int64_t distance;
-		uint64_t svma;
 
-		if (!is_jump(code + at, &distance))
-			continue;
-		svma = f->svma + at + (uint64_t)distance;
-		for (size_t i = 0; i < others->len; i++)
-			if (others->v[i].svma == svma)
-				call = others->v[i].call;
-		if (call == WP_HEAP_MALLOC ||
-		    (is_link_to_known(s, svma, &call) &&
-		     call == WP_HEAP_MALLOC))
+		if (is_jump(code + at, &distance) &&
+		    call_at(s, f->svma + at + (uint64_t)distance) ==
+			    WP_HEAP_MALLOC)
 			return true;
 	}
 	return false;

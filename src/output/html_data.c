@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "json_text.h"
 #include "lanes.h"
+#include "processes.h"
 #include "wallprof/base_name.h"
 #include "wallprof/output.h"
 #include "wallprof/state.h"
@@ -249,15 +250,6 @@ static void put_process(struct data *d, const struct wp_profile_thread *t)
 	wp_json_text(d->out, wp_profile_str(d->profile, process->name));
 }
 
-/* Threads, or goroutines, with samples for which T stands. */
-static uint64_t count_of(const struct data *d,
-			 const struct wp_profile_thread *t)
-{
-	if (!(t->kinds & 1u << d->kind))
-		return 0;
-	return (t->part ? t->is_counted : 1) + (uint64_t)t->nmore;
-}
-
 static void put_threads(struct data *d)
 {
 	uint32_t sample = 0;
@@ -267,8 +259,9 @@ static void put_threads(struct data *d)
 		const struct wp_profile_thread *t = &d->profile->threads[i];
 
 		next(d);
-		wp_buf_printf(d->out, "[%d,%" PRIu64 ",", t->tid,
-			      count_of(d, t));
+		wp_buf_printf(
+			d->out, "[%d,%" PRIu64 ",", t->tid,
+			t->kinds & 1u << d->kind ? wp_processes_threads(t) : 0);
 		wp_json_text(d->out, wp_profile_str(d->profile, t->name));
 		wp_buf_printf(d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d",
 			      wp_lanes_start_ns(&d->lanes, i),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "processes.h"
 #include "report.h"
 #include "wallprof/state.h"
 
@@ -206,7 +207,7 @@ void wp_report_idle(struct wp_report *r)
 
 		if (!(t->kinds & 1u << r->kind))
 			continue;
-		n = (t->part ? t->is_counted : 1) + t->nmore;
+		n = wp_processes_threads(t);
 		all += n;
 		idle += wp_columns_is_idle(t, r->kind) ? n : 0;
 	}

@@ -11,6 +11,7 @@
 #include "pairs.h"
 #include "pprof_read.h"
 #include "pprof_writer.h"
+#include "processes.h"
 
 /* Does a file not tell T from others by a label, so that it may be several? */
 static bool is_several(const struct wp_profile *profile,
@@ -45,8 +46,7 @@ bool wp_pprof_list_entries(struct wp_pprof_writer *w, struct wp_buf *line)
 			break;
 		}
 		entries.v[at].loc = w->number[i];
-		entries.v[at].total += (t->part ? t->is_counted : 1) +
-				       (uint64_t)t->nmore;
+		entries.v[at].total += wp_processes_threads(t);
 	}
 	wp_buf_str(line, "entries:");
 	for (uint32_t i = 0; i < entries.len; i++)

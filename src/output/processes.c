@@ -26,10 +26,15 @@ void wp_processes_title(struct wp_buf *out, const struct wp_profile *profile,
 	wp_buf_str(out, *name ? name : "[no name]");
 }
 
+uint64_t wp_processes_threads(const struct wp_profile_thread *thread)
+{
+	return (thread->part ? thread->is_counted : 1) +
+	       (uint64_t)thread->nmore;
+}
+
 void wp_processes_id(struct wp_buf *out, const struct wp_profile_thread *thread)
 {
-	uint64_t n = (thread->part ? thread->is_counted : 1) +
-		     (uint64_t)thread->nmore;
+	uint64_t n = wp_processes_threads(thread);
 
 	/* The tid is that of one of them. */
 	if (n > 1)

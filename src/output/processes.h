@@ -12,6 +12,9 @@
 void wp_processes_title(struct wp_buf *out, const struct wp_profile *profile,
 			const struct wp_profile_thread *thread);
 
+/* How many threads, or goroutines, THREAD, an entry, stands for. */
+uint64_t wp_processes_threads(const struct wp_profile_thread *thread);
+
 /* Append to OUT the id of THREAD, " (4242)", if it has one, or how many more share its
  * entry: " and 3 more". */
 void wp_processes_id(struct wp_buf *out,

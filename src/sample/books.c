@@ -78,7 +78,7 @@ void wp_books_count(struct wp_thread *t, const struct wp_schedstat *now)
 {
 	if (!t->target->loop->schedstat_works)
 		return;
-	/* Those of a thread that has executed a program, and has run less. */
+	/* They are now those of a thread that has executed a program and had run less. */
 	if (t->time.run_is_known && now->run_ns < t->time.base.run_ns)
 		t->time.run_refused_ns -= t->time.base.run_ns - now->run_ns;
 	count_run(t, now);

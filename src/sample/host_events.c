@@ -68,7 +68,7 @@ static int take(struct wp_sampler *loop, const struct wp_perf_record *record)
 
 	switch (record->type) {
 	case WP_PERF_SAMPLE_CPU:
-		/* One that has just ended ran before that. */
+		/* The process may have ended since. */
 		target = wp_sampler_find_last(loop, record->pid);
 		return target && !target->forgotten ?
 			       wp_cpu_samples_take(target, record) :

@@ -36,7 +36,7 @@ struct wp_thread {
 	/* The target's tick up to which it has been looked at, or is paid as one that did
 	 * not move. */
 	uint64_t paid_tick;
-	/* Its name matches the glob; one that it had did. */
+	/* Its name matches the glob, or one of its names has. */
 	bool watched;
 	bool was_watched;
 	struct wp_thread_files files;

@@ -43,7 +43,7 @@ int wp_serve_confine(const struct wp_serve_http *how)
 		keep[sandbox.nkeep] = (int)sandbox.nkeep;
 		sandbox.nkeep++;
 	}
-	/* Of a process that serves many and starts this again, they may be higher. */
+	/* Where many are served and HTTP is started again, these have higher numbers. */
 	if (how->ask >= KEPT_MAX)
 		keep[sandbox.nkeep++] = how->ask;
 	for (size_t i = 0; i < how->nsockets; i++)

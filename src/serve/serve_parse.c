@@ -184,7 +184,7 @@ unsigned int wp_serve_parse(struct wp_serve_ask *ret,
 			      !strncmp(query->path, "/debug/pprof/", 13) ?
 				      "Unknown profile" :
 				      "404 page not found");
-	/* An answer is the end of what it is of: the next is of what comes then. */
+	/* An answer moves the begin of the next one, and HEAD has none. */
 	if (query->is_head && (ask.endpoint == WP_SERVE_DELTA_BLOCK ||
 			       ask.endpoint == WP_SERVE_DELTA_MUTEX))
 		return refuse(text, 405, "405 method not allowed: only GET is");

@@ -49,6 +49,11 @@ function titleOf(t) {
   return !t[12] || t[12] === name ? name : t[12] + ': ' + name;
 }
 
+/* Has thread T, an entry, samples?  What Go's runtime did is of no goroutine that counts. */
+export function isListed(t) {
+  return t.count || t.total;
+}
+
 /* One thread: rows [0..n), of which time[i]..time[i + 1] is the time of row I (of
  * sums: nothing but its length).  It stands for COUNT threads that have samples. */
 function readThread(p, t, read, deeds) {

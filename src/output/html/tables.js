@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tables.js - the summary and the tables: what the canvases show, as text. */
-import { OWN, amount, cycleOf, duration, functions, percent, waitEdges, waits, weigh } from './model.js';
+import { OWN, amount, cycleOf, duration, functions, isListed, percent, waitEdges, waits, weigh } from './model.js';
 import { beside, functionErrors, points } from './errors.js';
 import { css, stateColour } from './colours.js';
 import { byId, element, isDark, isPrinted } from './canvas.js';
@@ -141,7 +141,7 @@ function drawThreads(app) {
   const { p, state } = app, of = (name) => (r) => percent(p.cats.reduce((sum, c, i) => (c.startsWith(name) ? sum + r.t.sums[i] : sum), 0), r.t.total);
   const sum = (t, name) => p.cats.reduce((all, c, i) => (c.startsWith(name) ? all + t.sums[i] : all), 0);
   const id = p.who === 'thread' ? 'tid' : 'id';
-  const rows = p.threads.filter((t) => t.count || t.total).map((t) => ({
+  const rows = p.threads.filter(isListed).map((t) => ({
     t, running: sum(t, 'running'), runnable: sum(t, 'runnable'), waiting: sum(t, 'waiting'), total: t.total, tid: -t.tid,
   }));
 

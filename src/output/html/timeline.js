@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline.js - a lane per thread, coloured by what it did when. */
-import { crowd, density, duration, framesOf, rowAt } from './model.js';
+import { crowd, density, duration, framesOf, isListed, rowAt } from './model.js';
 import { css, stateColour } from './colours.js';
 import { byId, drawText, element, isDark, prepare, themeColour, tip } from './canvas.js';
 
@@ -222,7 +222,7 @@ export function startTimeline(app) {
     byId('compare').hidden = !!app.base || !(range || before);
     byId('compare').textContent = before ? 'end comparison' : 'compare with this';
     byId('range').textContent = (range ? 'selected: ' + between(range) : '') + (before ? (range ? ', ' : 'whole time ') + 'compared with ' + between(before) : '') +
-      (state.threads ? ' ' + state.threads.size + ' of ' + p.threads.filter((t) => t.count || t.total).length + ' ' + p.who + 's' : '') ||
+      (state.threads ? ' ' + state.threads.size + ' of ' + p.threads.filter(isListed).length + ' ' + p.who + 's' : '') ||
       'drag selects a time, a click an interval or a ' + p.who + '; ctrl+wheel zooms';
     drawPick();
   }
