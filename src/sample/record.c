@@ -133,6 +133,17 @@ static int add_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
 	return more->count || more->wall_ns ? add_sample(t, &key, more) : 0;
 }
 
+/* Pay what is owed as running, but KEEP_NS of it and what only a stop can tell of. */
+static uint64_t pay_running(struct wp_thread *t, uint64_t keep_ns)
+{
+	uint64_t kept_ns = wp_unsampled_kept(t);
+
+	if (kept_ns >= t->time.running_ns)
+		return 0;
+	return wp_time_ledger_pay_running(
+		&t->time, kept_ns > keep_ns ? kept_ns : keep_ns);
+}
+
 /* Pay what is owed as running and runnable to STACK, with LOOK, what a look found in
  * STATE, and the looks that lack a stack; KEEP_NS of running time stays owed. */
 static int pay_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
@@ -144,7 +155,7 @@ static int pay_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
 					   .thread = t->index,
 					   .state = (uint8_t)state };
 	struct wp_profile_sample rest = { 0 };
-	uint64_t running_ns = wp_time_ledger_pay_running(&t->time, keep_ns);
+	uint64_t running_ns = pay_running(t, keep_ns);
 	uint64_t runnable_ns = wp_time_ledger_pay_runnable(&t->time);
 	struct wp_payment owed = wp_time_ledger_pay_looks(&t->time);
 	int rc = wp_lock_holders_charge(t, &key);

@@ -480,10 +480,8 @@ uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
 	if (run_ns > INT64_MAX)
 		run_ns = 0;
 	more_ns = run_ns - ledger->run_ns;
-	ledger->run_ns = run_ns;
-	ledger->unsampled_ns += (int64_t)more_ns;
 	ledger->silent_ns += (int64_t)more_ns;
-	ledger->since_stop_ns += (int64_t)more_ns;
+	wp_time_ledger_add_run(ledger, more_ns);
 	return more_ns;
 }
 
@@ -491,6 +489,7 @@ void wp_time_ledger_add_run(struct wp_time_ledger *ledger, uint64_t ns)
 {
 	ledger->run_ns += ns;
 	ledger->unsampled_ns += (int64_t)ns;
+	ledger->since_stop_ns += (int64_t)ns;
 }
 
 void wp_time_ledger_begin_entry(struct wp_time_ledger *ledger)

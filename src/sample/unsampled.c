@@ -45,6 +45,13 @@ bool wp_unsampled_wants_stop(struct wp_thread *t)
 	return unsampled(t) && can_be_stopped(t);
 }
 
+/* What is left of the backlog is at most NS: 0 would be that none is known. */
+static void limit_backlog(struct wp_time_ledger *ledger, int64_t ns)
+{
+	if ((int64_t)ledger->backlog_ns > ns)
+		ledger->backlog_ns = ns > 1 ? (uint64_t)ns : 1;
+}
+
 void wp_unsampled_stop(struct wp_thread *t, bool at_call)
 {
 	const uint64_t interval_ns = wp_sampler_period(t->target->loop);
@@ -56,13 +63,26 @@ void wp_unsampled_stop(struct wp_thread *t, bool at_call)
 	most_ns = wp_time_ledger_stop_unsampled(ledger, ns, interval_ns);
 	keep_ns = ledger->backlog_ns + KEPT_INTERVALS * interval_ns;
 	if (at_call || wp_time_ledger_is_silent(ledger, interval_ns)) {
-		most_ns += ns / BACKLOG_STOPS;
+		uint64_t part_ns = ledger->backlog_ns / BACKLOG_STOPS;
+
+		most_ns += part_ns;
 		keep_ns = 0;
+		ledger->backlog_ns -= part_ns;
 	}
 	if (ns > keep_ns)
 		wp_time_ledger_owe_unsampled(ledger, ns - keep_ns < most_ns ?
 							     ns - keep_ns :
 							     most_ns);
+	limit_backlog(ledger, ledger->unsampled_ns);
+}
+
+uint64_t wp_unsampled_kept(const struct wp_thread *t)
+{
+	const struct wp_perf *perf = t->target->cpu_events->perf;
+	uint64_t ns = perf && wp_perf_facts(perf)->user_only ? unsampled(t) : 0;
+
+	/* The backlog's running time was paid before it was known. */
+	return ns > t->time.backlog_ns ? ns - t->time.backlog_ns : 0;
 }
 
 int wp_unsampled_record(struct wp_thread *t, bool ended)

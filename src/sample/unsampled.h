@@ -15,6 +15,7 @@
 #define WP_UNSAMPLED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "wallprof/err.h"
 
@@ -26,6 +27,10 @@ bool wp_unsampled_wants_stop(struct wp_thread *t);
 /* A stop found T running, AT_CALL: at the end of a system call.  Owe T's unsampled time
  * as a CPU sample for its stack if it is of there. */
 void wp_unsampled_stop(struct wp_thread *t, bool at_call);
+
+/* How much of T's running time stays owed, as only a stop can tell of it: the stacks that
+ * CPU samples bring, or stops elsewhere, would be given time in calls. */
+uint64_t wp_unsampled_kept(const struct wp_thread *t);
 
 /* Record T's unsampled time with no stack if no stop can tell of it, or, where the event
  * is of user code only, none will as T, or the recording, has ENDED.  0 or -ENOMEM. */

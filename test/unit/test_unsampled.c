@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../../src/sample/record.h"
+#include "../../src/sample/stack_walk.h"
 #include "../../src/sample/threads.h"
 #include "../../src/sample/unsampled.h"
 #include "fake_perf.h"
@@ -39,15 +41,22 @@ static void start(void)
 	assert_non_null(t);
 }
 
-/* It runs for NS, of which CPU samples tell SAMPLED_NS. */
-static void run(uint64_t ns, uint64_t sampled_ns)
+/* It runs for NS, of which CPU samples tell SAMPLED_NS: they are read first. */
+static void run_unpaid(uint64_t ns, uint64_t sampled_ns)
 {
 	uint64_t slices;
 
+	if (sampled_ns) {
+		wp_time_ledger_add_run(&t->time, sampled_ns);
+		wp_time_ledger_owe_cpu(&t->time, sampled_ns);
+	}
 	now.run_ns += ns;
 	wp_time_ledger_count_run(&t->time, &now, true, &slices);
-	if (sampled_ns)
-		wp_time_ledger_owe_cpu(&t->time, sampled_ns);
+}
+
+static void run(uint64_t ns, uint64_t sampled_ns)
+{
+	run_unpaid(ns, sampled_ns);
 	wp_time_ledger_pay_cpu(&t->time);
 }
 
@@ -90,6 +99,53 @@ static void time_in_the_kernel_goes_to_calls(void **state)
 	assert_in_range(ns, 890ULL * TICK, 900ULL * TICK);
 }
 
+enum { CALL, USER, NSTACKS };
+
+/* What STACK has of the wall-clock time by now. */
+static uint64_t wall_of(uint32_t which)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WALL];
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		ns += set->samples[i].key.stack == which ?
+			      set->samples[i].wall_ns :
+			      0;
+	return ns;
+}
+
+/* Each third interval is in a call.  Only each tenth is stopped, as where stops are
+ * dear: a third of the stops are at calls. */
+static void rare_stops_stand_for_all_that_was_before_them(void **state)
+{
+	uint32_t stacks[NSTACKS];
+	uint64_t ns = 0;
+
+	(void)state;
+	start();
+	stacks[CALL] = wp_stack_walk_intern_none(fake.target, WP_END_EMPTY);
+	stacks[USER] = wp_stack_walk_intern_none(fake.target, WP_END_NOT_SEEN);
+	for (int i = 0; i < 3000; i++) {
+		bool at_call = i % 3 == 0;
+
+		run_unpaid(TICK, at_call ? 0 : TICK);
+		t->time.running_ns += TICK;
+		if (!at_call)
+			assert_int_equal(wp_record_cpu(t, stacks[USER]), 0);
+		if (i % 10)
+			continue;
+		wp_unsampled_stop(t, at_call);
+		ns += at_call ? t->time.cpu_ns : 0;
+		assert_int_equal(
+			wp_record_running(t, stacks[at_call ? CALL : USER],
+					  WP_STATE_RUNNING, TICK),
+			0);
+	}
+	assert_in_range(ns, 960ULL * TICK, 1000ULL * TICK);
+	assert_in_range(wall_of(stacks[CALL]), 930ULL * TICK, 1000ULL * TICK);
+	assert_in_range(wall_of(stacks[USER]), 2000ULL * TICK, 2070ULL * TICK);
+}
+
 /* Half of the time; a tenth of the stops find a call. */
 static void time_of_page_faults_goes_to_other_stops(void **state)
 {
@@ -105,7 +161,7 @@ static void time_of_page_faults_goes_to_other_stops(void **state)
 			at_calls += stopped(true);
 	}
 	assert_in_range(at_calls, 90ULL * TICK, 170ULL * TICK);
-	assert_in_range(elsewhere, 280ULL * TICK, 360ULL * TICK);
+	assert_in_range(elsewhere, 340ULL * TICK, 400ULL * TICK);
 }
 
 static void without_an_event_any_stop_tells(void **state)
@@ -208,6 +264,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(samples_that_cover_it_want_no_stop),
 		TEST(time_in_the_kernel_goes_to_calls),
+		TEST(rare_stops_stand_for_all_that_was_before_them),
 		TEST(time_of_page_faults_goes_to_other_stops),
 		TEST(without_an_event_any_stop_tells),
 		TEST(samples_of_the_kernel_may_be_few_by_chance),
