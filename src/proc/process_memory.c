@@ -173,17 +173,50 @@ static int find_by_path(const struct wp_process *process,
 	return fd;
 }
 
-int wp_process_open_map(const struct wp_process *process,
-			const struct wp_maps *maps, const struct wp_map *map)
+/* Is FD of MAP's file, not of one that has taken its place in memory since the map was
+ * read?  File systems whose inodes differ between the map and stat(2) tell by the path. */
+static bool is_file_of(int fd, const struct wp_maps *maps,
+		       const struct wp_map *map)
+{
+	const char *path = wp_maps_path(maps, map);
+	char self[32], link[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (!wp_io_stat_open(fd, "", &st) && st.st_ino == map->ino)
+		return true;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	n = readlink(self, link, sizeof(link));
+	if (n < 0)
+		return false;
+	n = (ssize_t)wp_maps_path_len(link, (size_t)n);
+	return strlen(path) == (size_t)n && !memcmp(path, link, (size_t)n);
+}
+
+/* Find the file behind MAP by its addresses, with O_PATH: a descriptor or -errno. */
+static int find_by_address(const struct wp_process *process,
+			   const struct wp_maps *maps, const struct wp_map *map)
 {
 	char name[64];
 	int fd;
 
-	if (!map->ino)
-		return -ENOENT;
 	snprintf(name, sizeof(name), "map_files/%lx-%lx",
 		 (unsigned long)map->start_avma, (unsigned long)map->end_avma);
 	fd = openat(process->proc_fd, name, O_PATH | O_CLOEXEC);
+	if (fd < 0 || is_file_of(fd, maps, map))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+int wp_process_open_map(const struct wp_process *process,
+			const struct wp_maps *maps, const struct wp_map *map)
+{
+	int fd;
+
+	if (!map->ino)
+		return -ENOENT;
+	fd = find_by_address(process, maps, map);
 	if (fd < 0)
 		fd = find_program(process, maps, map);
 	if (fd < 0)

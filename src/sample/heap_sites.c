@@ -236,6 +236,21 @@ size_t wp_heap_sites_count_overwritten(const struct wp_heap_sites *sites,
 	return n;
 }
 
+/* Another file may be mapped by now where MODULE was, and what is probed are offsets of
+ * the file that was searched. */
+static void path_of_file(const struct wp_target *target,
+			 const struct wp_unwind_module *module, char *ret,
+			 size_t size)
+{
+	if (module->image->fd >= 0)
+		snprintf(ret, size, "/proc/self/fd/%d", module->image->fd);
+	else
+		snprintf(ret, size, "/proc/self/fd/%d/map_files/%lx-%lx",
+			 target->process->proc_fd,
+			 (unsigned long)module->start_avma,
+			 (unsigned long)module->end_avma);
+}
+
 /* Enter the functions FOUND in MODULE, and have those probed that can be. */
 static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		       struct wp_heap_probe *probe,
@@ -270,9 +285,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		return rc;
 	if (has_probes(sites, module->image))
 		return note_places(sites, target, module, probed, n);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/map_files/%lx-%lx",
-		 target->process->proc_fd, (unsigned long)module->start_avma,
-		 (unsigned long)module->end_avma);
+	path_of_file(target, module, path, sizeof(path));
 	rc = wp_heap_probe_attach(probe, path, probed, n, err);
 	if (rc == -ENOENT)
 		sites->nvanished++;

@@ -450,6 +450,18 @@ static void descriptors_are_given_back(void **state)
 	close(in);
 }
 
+/* A new file of a page, NAME in DIR. */
+static int make_page(const char *name)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	return fd;
+}
+
 /* The map of PROCESS that holds P. */
 static const struct wp_map *map_of(const struct wp_maps *maps, const void *p)
 {
@@ -470,6 +482,36 @@ static ino_t inode_of(int fd)
 	return st.st_ino;
 }
 
+/* A library that is loaded where another was before. */
+static void the_next_file_at_an_address_is_not_that_of_the_map(void **state)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+	int before = make_page("before"), after = make_page("after");
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, before, 0);
+	char path[96];
+
+	(void)state;
+	assert_int_equal(open_it(getpid()), 0);
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps), 0);
+	assert_ptr_equal(
+		mmap(p, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, after, 0), p);
+	assert_int_equal(inode_of(wp_process_open_map(&process, &maps,
+						      map_of(&maps, p))),
+			 inode_of(dup(before)));
+	snprintf(path, sizeof(path), "%s/before", dir);
+	unlink(path);
+	assert_int_equal(wp_process_open_map(&process, &maps, map_of(&maps, p)),
+			 -ENOENT);
+	snprintf(path, sizeof(path), "%s/after", dir);
+	unlink(path);
+	close(before);
+	close(after);
+	munmap(p, 4096);
+	wp_text_clear(&text);
+	wp_maps_clear(&maps);
+}
+
 static void mapped_files_are_opened(void **state)
 {
 	struct wp_text text = WP_TEXT_INIT;
@@ -482,8 +524,7 @@ static void mapped_files_are_opened(void **state)
 
 	(void)state;
 	snprintf(path, sizeof(path), "%s/gone", dir);
-	fd = open(path, O_RDWR | O_CREAT, 0600);
-	assert_int_equal(ftruncate(fd, 4096), 0);
+	fd = make_page("gone");
 	p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
 	zero = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE,
 		    open("/dev/zero", O_RDWR), 0);
@@ -1064,6 +1105,7 @@ int main(void)
 		TEST(names_are_the_kernel_s),
 		TEST(a_program_is_checked_when_it_is_opened),
 		TEST(a_living_thread_tells_the_map),
+		TEST(the_next_file_at_an_address_is_not_that_of_the_map),
 		TEST(mapped_files_are_opened),
 		TEST(a_region_is_checked_by_one_call),
 		TEST(command_lines_are_one_line),
