@@ -232,7 +232,7 @@ static struct wp_tracee *poll_stops(struct wp_tracer *tracer)
 	}
 }
 
-/* Wait for SIGCHLD until UNTIL_NS: true if it came. */
+/* Wait for SIGCHLD until UNTIL_NS: true if it came, or another signal did. */
 static bool wait_sigchld(uint64_t until_ns)
 {
 	uint64_t now = wp_clock_ns();
@@ -241,7 +241,8 @@ static bool wait_sigchld(uint64_t until_ns)
 			       (long)(ns % WP_NS_PER_S) };
 	sigset_t set;
 
-	return sigtimedwait(sigchld(&set), NULL, &ts) == SIGCHLD;
+	return sigtimedwait(sigchld(&set), NULL, &ts) == SIGCHLD ||
+	       errno == EINTR;
 }
 
 static size_t count_interrupting(const struct wp_tracer *tracer)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "few_allocations.h"
 #include "traced.h"
@@ -348,6 +349,33 @@ static void a_wait_is_over_in_time(void **state)
 	assert_true(own_cpu_ns() - cpu_ns < 30 * MS);
 	assert_int_equal(tracer.len, 1);
 	assert_non_null(wp_tracer_find(&tracer, COOKIE));
+}
+
+static volatile unsigned int nalarms;
+
+static void note_alarm(int sig)
+{
+	(void)sig;
+	nalarms++;
+}
+
+static void a_signal_ends_no_wait(void **state)
+{
+	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } },
+			       none = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = note_alarm };
+	uint64_t begin_ns, took_ns;
+
+	(void)state;
+	start_vfork();
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	begin_ns = wp_clock_ns();
+	assert_null(wp_tracer_wait(&tracer, begin_ns + 30 * MS));
+	took_ns = wp_clock_ns() - begin_ns;
+	assert_int_equal(setitimer(ITIMER_REAL, &none, NULL), 0);
+	assert_true(nalarms > 0);
+	assert_true(took_ns >= 30 * MS && took_ns < SOON_NS / 2);
 }
 
 static void a_stop_that_has_come_is_taken_at_once(void **state)
@@ -708,6 +736,7 @@ int main(void)
 		TEST(one_that_dies_is_dropped),
 		TEST(the_end_of_the_child_ends_a_wait),
 		TEST(a_wait_is_over_in_time),
+		TEST(a_signal_ends_no_wait),
 		TEST(a_stop_that_has_come_is_taken_at_once),
 #ifdef CAN_FAIL
 		TEST(without_memory_nobody_is_stopped),
