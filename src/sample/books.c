@@ -6,6 +6,7 @@
 #include "sampler_loop.h"
 #include "target.h"
 #include "thread.h"
+#include "wallprof/clock.h"
 
 void wp_books_add_cpu(struct wp_thread *t, uint64_t ns)
 {
@@ -17,12 +18,24 @@ void wp_books_add_cpu(struct wp_thread *t, uint64_t ns)
 		target->profile->threads[t->index].cpu_ns += ns;
 }
 
-/* Add T's run time, by schedstat NOW, to its entry in the profile. */
-static void count_run(struct wp_thread *t, const struct wp_schedstat *now)
+void wp_books_add_sample(struct wp_thread *t, uint64_t time_ns,
+			 uint64_t period_ns)
+{
+	if (time_ns <= t->time.told_ns)
+		return;
+	wp_books_add_cpu(t, period_ns);
+	wp_time_ledger_add_run(&t->time, period_ns);
+}
+
+/* Add T's run time, by schedstat NOW, which was read at TIME_NS, to its entry in the
+ * profile. */
+static void count_run(struct wp_thread *t, const struct wp_schedstat *now,
+		      uint64_t time_ns)
 {
 	struct wp_target *target = t->target;
 	uint64_t slices;
 
+	t->time.told_ns = time_ns;
 	/* CPU samples may have told more. */
 	wp_books_add_cpu(t, wp_time_ledger_count_run(
 				    &t->time, now, target->tick > 1, &slices));
@@ -59,7 +72,7 @@ void wp_books_look(struct wp_thread *t, const struct wp_schedstat *now,
 	}
 	wp_time_ledger_look(&t->time, now, keep_until(loop, time_ns),
 			    loop->region_end_ns, ready);
-	count_run(t, now);
+	count_run(t, now, time_ns);
 	take_back(t);
 }
 
@@ -70,7 +83,7 @@ void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now,
 		return;
 	wp_time_ledger_read(&t->time, now,
 			    keep_until(t->target->loop, time_ns));
-	count_run(t, now);
+	count_run(t, now, time_ns);
 	take_back(t);
 }
 
@@ -81,6 +94,6 @@ void wp_books_count(struct wp_thread *t, const struct wp_schedstat *now)
 	/* They are now those of a thread that has executed a program and had run less. */
 	if (t->time.run_is_known && now->run_ns < t->time.base.run_ns)
 		t->time.run_refused_ns -= t->time.base.run_ns - now->run_ns;
-	count_run(t, now);
+	count_run(t, now, wp_clock_ns());
 	t->time.base = *now;
 }

@@ -32,4 +32,9 @@ void wp_books_count(struct wp_thread *t, const struct wp_schedstat *now);
  * goroutines of its target. */
 void wp_books_add_cpu(struct wp_thread *t, uint64_t ns);
 
+/* A CPU sample of T at TIME_NS stands for PERIOD_NS: they are added if schedstat was read
+ * last before that.  What it tells next makes them exact; if T ends before, they stand. */
+void wp_books_add_sample(struct wp_thread *t, uint64_t time_ns,
+			 uint64_t period_ns);
+
 #endif

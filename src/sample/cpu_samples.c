@@ -140,10 +140,8 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	/* The thread may end before a tick samples it. */
 	t->nsamples += !t->nsamples;
 	/* After the last look nothing more is counted. */
-	if (!target->loop->finishing || target->gone) {
-		wp_books_add_cpu(t, record->period);
-		wp_time_ledger_add_run(&t->time, record->period);
-	}
+	if (!target->loop->finishing || target->gone)
+		wp_books_add_sample(t, record->time_ns, record->period);
 	rc = wp_unsampled_record(t, false);
 	if (rc)
 		return rc;
@@ -167,10 +165,24 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	return wp_record_cpu(t, wp_stack_walk_intern(target, &walk));
 }
 
+/* The thread TID, be it the last that has ended in this tick. */
+static struct wp_thread *find_or_add(struct wp_target *target, pid_t tid)
+{
+	struct wp_thread *t = wp_threads_find(target, tid);
+
+	for (size_t i = target->nended; i-- > 0 && !t;)
+		if (target->ended[i]->tid == tid)
+			t = target->ended[i];
+	if (!t)
+		return wp_threads_find_or_add(target, tid);
+	wp_threads_settle(t);
+	return t;
+}
+
 int wp_cpu_samples_take(struct wp_target *target,
 			const struct wp_perf_record *record)
 {
-	struct wp_thread *t = wp_threads_find_or_add(target, record->tid);
+	struct wp_thread *t = find_or_add(target, record->tid);
 
 	if (!t)
 		return -ENOMEM;

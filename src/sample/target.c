@@ -190,7 +190,8 @@ static int record_queued(struct wp_target *target)
 	return rc;
 }
 
-/* Pay the time of the threads that have ended, then free them. */
+/* Pay the time of the threads that have ended, then free them: the last of their CPU
+ * samples have been read. */
 static int pay_ended(struct wp_target *target)
 {
 	int rc = record_queued(target);
@@ -227,8 +228,6 @@ int wp_target_begin_tick(struct wp_target *target)
 	rc = wp_target_settle(target);
 	if (!rc && !wp_threads_are_as_scanned(target))
 		rc = update_threads(target);
-	if (!rc || rc == -ESRCH)
-		rc = pay_ended(target) ? -ENOMEM : rc;
 	if (!rc)
 		rc = wp_thread_starts_tick(target);
 	if (!rc)
@@ -268,7 +267,7 @@ int wp_target_sample(struct wp_target *target)
 	if (!rc)
 		rc = wp_stop_window_make(target);
 	if (!rc)
-		rc = pay_ended(target);
+		rc = record_queued(target);
 	if (!rc)
 		rc = wp_goroutine_times_tick(target);
 	target->last_tick_ns = target->loop->tick_ns;
@@ -283,7 +282,9 @@ int wp_target_end_tick(struct wp_target *target)
 {
 	int rc = wp_target_settle(target);
 
-	return rc ? rc : wp_cpu_samples_read(target);
+	if (!rc)
+		rc = wp_cpu_samples_read(target);
+	return rc ? rc : pay_ended(target);
 }
 
 int wp_target_take_stop(struct wp_tracee *tracee)
@@ -334,6 +335,8 @@ int wp_target_finish(struct wp_target *target)
 		rc = wp_heap_samples_finish(target);
 	if (!rc)
 		rc = wp_cpu_samples_finish(target);
+	if (!rc)
+		rc = pay_ended(target);
 	if (!rc)
 		rc = wp_lock_holders_finish(target);
 	for (size_t i = 0; i < target->nthreads && !rc; i++)

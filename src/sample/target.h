@@ -61,8 +61,8 @@ struct wp_target {
 	/* threads[0..nthreads) by tid; each owned. */
 	struct wp_thread **threads;
 	size_t nthreads, cap_threads;
-	/* Threads that have ended and whose time is to be paid: ended[0..nended);
-	 * each owned. */
+	/* Threads that have ended in this tick, and whose time is to be paid at its end:
+	 * ended[0..nended); each owned. */
 	struct wp_thread **ended;
 	size_t nended, cap_ended;
 	/* Threads that are watched now, and threads there have been. */
@@ -145,7 +145,8 @@ int wp_target_begin_tick(struct wp_target *target);
 WP_MUST_CHECK
 int wp_target_sample(struct wp_target *target);
 
-/* End the tick: take the CPU samples since the last one.  Each takes long, and most
+/* End the tick: take the CPU samples since the last one, then let go of the threads
+ * that have ended.  Each takes long, and most
  * are of threads that ran just now: looks that came after them would meet these
  * threads where they go on to, too often.  0 or -ENOMEM. */
 WP_MUST_CHECK

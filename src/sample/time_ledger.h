@@ -130,8 +130,9 @@ struct wp_time_ledger {
 	/* Run time before the thread's entry in the profile began; valid if
 	 * RUN_IS_KNOWN. */
 	uint64_t run_before_ns;
-	/* Run time that has been added to the entry. */
+	/* Run time that has been added to the entry, and when schedstat told of it last. */
 	uint64_t run_ns;
+	uint64_t told_ns;
 	/* schedstat's slices at the last wp_time_ledger_count_run. */
 	uint64_t slices;
 	bool run_is_known;

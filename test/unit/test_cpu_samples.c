@@ -126,6 +126,62 @@ static void a_thread_that_came_and_went_between_ticks_is_counted(void **state)
 					 PERIOD);
 }
 
+/* The profile's only entry of thread TID. */
+static const struct wp_profile_thread *entry(pid_t tid)
+{
+	const struct wp_profile_thread *found = NULL;
+
+	for (uint32_t i = 0; i < fake.profile.nthreads; i++) {
+		if (fake.profile.threads[i].tid != tid)
+			continue;
+		assert_null(found);
+		found = &fake.profile.threads[i];
+	}
+	assert_non_null(found);
+	return found;
+}
+
+static void the_last_samples_of_a_thread_that_ends_are_its_own(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	fake_target_add_thread(&fake, 8, "other");
+	start_target();
+	fake_target_schedstat(&fake, 7, PERIOD, 0, 2);
+	tick();
+	record = sample(7, whole_stack());
+	record.time_ns++;
+	put(&record);
+	fake_target_end_thread(&fake, 7);
+	tick();
+	assert_null(wp_threads_find(fake.target, 7));
+	assert_int_equal(cpu_ns(7, 3), PERIOD);
+	assert_int_equal(entry(7)->cpu_ns, PERIOD);
+	assert_string_equal(wp_profile_str(&fake.profile, entry(7)->name),
+			    "worker");
+}
+
+/* A sample of before the last look is read after it. */
+static void
+what_the_scheduler_has_told_is_not_told_by_samples_again(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	fake_target_add_thread(&fake, 8, "other");
+	start_target();
+	tick();
+	record = sample(7, whole_stack());
+	put(&record);
+	fake_target_schedstat(&fake, 7, 1000 + PERIOD, 0, 2);
+	tick();
+	assert_int_equal(entry(7)->cpu_ns, PERIOD);
+	fake_target_end_thread(&fake, 7);
+	tick();
+	assert_int_equal(entry(7)->cpu_ns, PERIOD);
+}
+
 static void threads_that_are_not_watched_are_left_out(void **state)
 {
 	struct wp_perf_record record;
@@ -431,6 +487,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_sample_counts_its_period_with_its_stack),
 		TEST(a_thread_that_came_and_went_between_ticks_is_counted),
+		TEST(the_last_samples_of_a_thread_that_ends_are_its_own),
+		TEST(what_the_scheduler_has_told_is_not_told_by_samples_again),
 		TEST(threads_that_are_not_watched_are_left_out),
 		TEST(a_sample_without_registers_has_no_stack),
 		TEST(a_stack_that_was_cut_is_supplied_by_a_stop),

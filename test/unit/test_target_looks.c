@@ -507,6 +507,8 @@ static void a_thread_that_has_ended_is_paid_and_let_go(void **state)
 	assert_null(wp_threads_find(fake.target, 12));
 	assert_looked_at(others, 1);
 	assert_restless(NULL, 0);
+	assert_int_equal(fake.target->nended, 1);
+	assert_int_equal(wp_target_end_tick(fake.target), 0);
 	assert_int_equal(fake.target->nended, 0);
 	ends(13);
 	ends(FIRST + 39);
@@ -518,6 +520,35 @@ static void a_thread_that_has_ended_is_paid_and_let_go(void **state)
 	assert_restless(NULL, 0);
 	assert_int_equal(fake_target_wall_ns(&fake, 11, WP_STATE_WAITING),
 			 3 * TICK);
+}
+
+/* As many threads as before, so they are not listed when the tick begins. */
+static void
+a_thread_that_takes_the_place_of_another_is_looked_at_at_once(void **state)
+{
+	static const pid_t moved[] = { 12 };
+
+	(void)state;
+	for (int scanned = 0; scanned < 2; scanned++) {
+		pid_t old = 12 + scanned, new = FIRST + NTHREADS + scanned;
+
+		if (!scanned)
+			start_with(NTHREADS);
+		is_of_moved = scanned;
+		ends(old);
+		fake_target_add_thread(&fake, new, "next");
+		waits_in(new, SYS_nanosleep, 0);
+		look(scanned ? &old : moved, 1);
+		assert_null(wp_threads_find(fake.target, old));
+		assert_int_equal(wp_threads_find(fake.target, new)->paid_tick,
+				 fake.target->tick);
+		assert_int_equal(wp_target_end_tick(fake.target), 0);
+		look(NULL, 0);
+		/* It has run for 1 us. */
+		assert_int_equal(
+			fake_target_wall_ns(&fake, new, WP_STATE_WAITING),
+			2 * TICK - 1000);
+	}
 }
 
 static void a_look_that_failed_is_counted(void **state)
@@ -676,6 +707,7 @@ int main(void)
 		TEST(who_is_to_be_stopped_is_restless_in_any_case),
 		TEST(who_is_not_watched_is_restless_in_any_case),
 		TEST(a_thread_that_has_ended_is_paid_and_let_go),
+		TEST(a_thread_that_takes_the_place_of_another_is_looked_at_at_once),
 		TEST(a_look_that_failed_is_counted),
 		TEST(looks_without_memory_end_the_tick),
 #ifdef CAN_FAIL
