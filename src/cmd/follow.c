@@ -30,6 +30,8 @@ enum { TREE_MAX = 100000 };
 
 /* Starts are told by a clock of 10 ms. */
 #define START_NS (10 * WP_NS_PER_MS)
+/* Who has lived for no longer has done hardly anything before. */
+#define YOUNG_NS (100 * WP_NS_PER_MS)
 
 static size_t place_of(const struct wp_tids *pids, pid_t pid)
 {
@@ -120,16 +122,46 @@ static bool is_wanted_by_name(struct wp_follow *follow,
 	return is_wanted(follow, pid, 0);
 }
 
+/* TICKS after boot, by wp_clock_ns. */
+static uint64_t ns_of_ticks(uint64_t ticks)
+{
+	uint64_t ns = ticks * (WP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	int64_t ahead_ns, start_ns;
+	struct timespec boot;
+
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	ahead_ns = (int64_t)boot.tv_sec * (int64_t)WP_NS_PER_S + boot.tv_nsec -
+		   (int64_t)wp_clock_ns();
+	start_ns = (int64_t)ns - ahead_ns;
+	return start_ns > 0 ? (uint64_t)start_ns : 0;
+}
+
+/* From when on all that the process of RECORD, which is wanted by its new name, does is
+ * recorded: from then, if it has hardly run before.  0: what it has done is not told
+ * from what it did under another name, which may be hours. */
+static uint64_t since_name(const struct wp_perf_record *record)
+{
+	struct wp_proc_stat stat;
+
+	return !wp_proc_stat_read(&stat, record->pid) &&
+			       ns_of_ticks(stat.start_time) + YOUNG_NS >=
+				       record->time_ns ?
+		       record->time_ns :
+		       0;
+}
+
 /* The process of a record has started, or has executed a program: if it is to be
  * recorded it is from then on. */
 static void tell(void *ctx, const struct wp_perf_record *record)
 {
 	struct wp_follow *follow = ctx;
 
-	if ((record->type == WP_PERF_FORK &&
-	     is_wanted(follow, record->pid, record->parent_pid)) ||
-	    (record->type == WP_PERF_NAME && is_wanted_by_name(follow, record)))
+	if (record->type == WP_PERF_FORK &&
+	    is_wanted(follow, record->pid, record->parent_pid))
 		add(follow, record->pid, record->time_ns);
+	else if (record->type == WP_PERF_NAME &&
+		 is_wanted_by_name(follow, record))
+		add(follow, record->pid, since_name(record));
 	else if (record->type == WP_PERF_FORK && follow->options->all &&
 		 kill(record->pid, 0) && errno == ESRCH)
 		follow->recorded->profile->counters.processes_lost++;
@@ -273,20 +305,6 @@ int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 	if (rc == -ENOMEM)
 		return wp_err_set(err, rc, "no memory");
 	return rc;
-}
-
-/* TICKS after boot, by wp_clock_ns. */
-static uint64_t ns_of_ticks(uint64_t ticks)
-{
-	uint64_t ns = ticks * (WP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
-	int64_t ahead_ns, start_ns;
-	struct timespec boot;
-
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	ahead_ns = (int64_t)boot.tv_sec * (int64_t)WP_NS_PER_S + boot.tv_nsec -
-		   (int64_t)wp_clock_ns();
-	start_ns = (int64_t)ns - ahead_ns;
-	return start_ns > 0 ? (uint64_t)start_ns : 0;
 }
 
 static void meet(struct wp_follow *follow, pid_t pid)

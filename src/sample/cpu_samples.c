@@ -212,8 +212,16 @@ static int record_samples(struct wp_target *target)
 	return rc;
 }
 
+/* T's CPU samples that lack a stack are no more. */
+static void drop_samples(struct wp_thread *t)
+{
+	(void)wp_time_ledger_pay_cpu(&t->time);
+	for (int kind = 0; kind < WP_NASIDES; kind++)
+		t->time.aside[kind].cpu_count = t->time.aside[kind].cpu_ns = 0;
+}
+
 /* Go on without events: all CPU time of each thread, that of before included, is
- * divided over its running samples. */
+ * divided over its running samples.  Where there were none, its CPU samples are. */
 static void give_up_events(struct wp_target *target)
 {
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_WALL];
@@ -221,10 +229,17 @@ static void give_up_events(struct wp_target *target)
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		struct wp_profile_sample *s = &set->samples[i];
 
-		if (target->profile->threads[s->key.thread].process ==
+		if (target->profile->threads[s->key.thread].process !=
 		    target->index)
-			s->cpu_count = s->cpu_ns = 0;
+			continue;
+		if (!target->wants_running)
+			s->wall_ns += s->cpu_ns;
+		s->cpu_count = s->cpu_ns = 0;
 	}
+	for (size_t i = 0; i < target->nthreads; i++)
+		drop_samples(target->threads[i]);
+	for (size_t i = 0; i < target->nended; i++)
+		drop_samples(target->ended[i]);
 	wp_perf_source_close(target->cpu_events);
 	target->wants_running = target->samples_threads = true;
 	describe_source(

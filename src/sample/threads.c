@@ -324,9 +324,12 @@ bool wp_threads_are_as_scanned(const struct wp_target *target)
 	const struct wp_task_record *const *v = wp_bpf_scan_of(
 		target->loop, target->process->pid, &n);
 
-	/* A thread has to be put on a CPU to start another, and to end. */
+	/* A thread has to be put on a CPU to start another, and to end; the other may
+	 * wait for its first one. */
 	if (target->loop->scan.is_of_moved)
-		return target->nthreads && are_known(target, v, n);
+		return target->nthreads && are_known(target, v, n) &&
+		       (!n || wp_process_count_threads(target->process) ==
+				      (long)target->nthreads);
 	if (!n || n != target->nthreads)
 		return false;
 	for (size_t i = 0; i < n; i++) {

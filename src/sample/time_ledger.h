@@ -230,11 +230,11 @@ struct wp_payment wp_time_ledger_pay_looks(struct wp_time_ledger *ledger);
  * the state of that look. */
 uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended);
 
-/* Is any time but waiting, or any CPU sample, owed? */
+/* Is any time but waiting, any CPU sample, or any wait of others owed? */
 static inline bool wp_time_ledger_owes(const struct wp_time_ledger *ledger)
 {
 	return ledger->running_ns || ledger->runnable_ns || ledger->count ||
-	       ledger->cpu_count;
+	       ledger->cpu_count || ledger->lock_ns || ledger->lock_count;
 }
 
 /* How much of the run time no CPU sample covers: 0 while that may be by chance, where a

@@ -456,10 +456,18 @@ where_those_are_refused_only_very_many_switches_end_the_events(void **state)
 	switch_at(15000, &slices);
 	assert_false(fake_perf_last()->closed);
 	assert_int_equal(cpu_ns(7, 3), PERIOD);
+	/* One whose stack is to come. */
+	wp_threads_find(fake.target, 7)->time.aside[0].cpu_count = 1;
+	wp_threads_find(fake.target, 7)->time.aside[0].cpu_ns = PERIOD;
 	switch_at(25000, &slices);
 	assert_true(fake_perf_last()->closed);
+	assert_int_equal(wp_threads_find(fake.target, 7)->time.aside[0].cpu_ns,
+			 0);
 	/* All time is divided over running samples, that of before too. */
 	assert_int_equal(cpu_ns(7, 3), 0);
+	/* And what it has run since. */
+	assert_in_range(fake_target_wall_ns(&fake, 7, WP_STATE_RUNNING), PERIOD,
+			PERIOD + WP_NS_PER_MS);
 	assert_non_null(strstr(source(), "switches are too many"));
 }
 

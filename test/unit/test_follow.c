@@ -279,6 +279,21 @@ static void a_name_chooses_when_it_comes(void **state)
 	assert_int_equal(it.since_ns[0], 6);
 }
 
+/* What it did before is not that of the name. */
+static void
+a_process_that_has_lived_for_long_is_not_born_with_its_name(void **state)
+{
+	pid_t pid = start_child(chosen(5, "x"));
+
+	(void)state;
+	it.options.globs[0] = chosen(5, "*");
+	begin(0);
+	rename_child();
+	tell(WP_PERF_NAME, pid, 0, wp_clock_ns() + WP_NS_PER_S);
+	assert_int_equal(it.n, 1);
+	assert_int_equal(it.since_ns[0], 0);
+}
+
 /* To look at it takes reads of /proc, and it may change its name all the time. */
 static void new_names_of_a_process_are_looked_at_once_in_a_tick(void **state)
 {
@@ -521,6 +536,7 @@ int main(void)
 		TEST(what_cannot_be_recorded_is_counted),
 		TEST(a_tree_has_what_was_there),
 		TEST(a_name_chooses_when_it_comes),
+		TEST(a_process_that_has_lived_for_long_is_not_born_with_its_name),
 		TEST(new_names_of_a_process_are_looked_at_once_in_a_tick),
 		TEST(who_comes_to_be_chosen_is_found_within_a_second),
 		TEST(proc_is_listed_where_the_kernel_does_not_tell),

@@ -551,6 +551,34 @@ a_thread_that_takes_the_place_of_another_is_looked_at_at_once(void **state)
 	}
 }
 
+static int step_whole(struct wp_target *target)
+{
+	int rc = wp_target_begin_tick(target);
+
+	/* It counts the tick, as the test has. */
+	target->tick--;
+	return rc ? rc : wp_target_sample(target);
+}
+
+/* Only who starts it has been on a CPU. */
+static void a_thread_that_waits_for_its_first_cpu_is_met(void **state)
+{
+	static const pid_t moved[] = { 12 };
+	const pid_t new = FIRST + NTHREADS;
+
+	(void)state;
+	start_with(NTHREADS);
+	step = step_whole;
+	look(moved, 1);
+	fake_target_add_thread(&fake, new, "next");
+	fake_target_runs(&fake, new);
+	fake_target_schedstat(&fake, new, 0, TICK, 0);
+	look(NULL, 0);
+	assert_null(wp_threads_find(fake.target, new));
+	look(moved, 1);
+	assert_non_null(wp_threads_find(fake.target, new));
+}
+
 static void a_look_that_failed_is_counted(void **state)
 {
 	static const pid_t moved[] = { 12, 13 };
@@ -708,6 +736,7 @@ int main(void)
 		TEST(who_is_not_watched_is_restless_in_any_case),
 		TEST(a_thread_that_has_ended_is_paid_and_let_go),
 		TEST(a_thread_that_takes_the_place_of_another_is_looked_at_at_once),
+		TEST(a_thread_that_waits_for_its_first_cpu_is_met),
 		TEST(a_look_that_failed_is_counted),
 		TEST(looks_without_memory_end_the_tick),
 #ifdef CAN_FAIL

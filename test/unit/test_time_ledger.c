@@ -189,6 +189,10 @@ static void time_of_a_thread_that_was_not_watched_is_dropped(void **state)
 	wp_time_ledger_read(&l, &(struct wp_schedstat){ 6 * MS, 0, 9 }, 9 * MS);
 	wp_time_ledger_drop_ready(&l);
 	assert_false(wp_time_ledger_owes(&l));
+	wp_time_ledger_owe_lock(&l, 1, MS);
+	assert_true(wp_time_ledger_owes(&l));
+	(void)wp_time_ledger_pay_lock(&l);
+	assert_false(wp_time_ledger_owes(&l));
 }
 
 static void an_event_is_lost_after_twenty_silent_intervals(void **state)
