@@ -168,6 +168,9 @@ struct wp_serve_http {
 	const char *token;
 	/* Questions go there, answers come from there (SOCK_SEQPACKET). */
 	int ask;
+	/* The number of the first one: answers to those of a process before may still
+	 * come. */
+	uint32_t nasked;
 	/* Of the process that made this one. */
 	pid_t parent;
 };

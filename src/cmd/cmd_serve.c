@@ -41,6 +41,9 @@ enum {
 /* Time between two searches for processes by their names. */
 #define SEARCH_NS (2 * WP_NS_PER_S)
 
+/* Numbers of questions that one process that parses HTTP has for itself. */
+enum { ASKS_EACH = 1 << 16 };
+
 struct serve {
 	const struct wp_options *options;
 	struct wp_serve_socket sockets[WP_SERVE_LISTEN_MAX];
@@ -48,6 +51,8 @@ struct serve {
 	char token[TOKEN_SIZE];
 	pid_t http;
 	uint64_t http_ns;
+	/* How many of it there have been. */
+	uint32_t nhttp;
 	/* It is said that one cannot be started, and that a search failed. */
 	bool http_is_said;
 	bool search_is_said;
@@ -200,6 +205,7 @@ static void become_http(struct serve *s, int sock, pid_t parent)
 		.nsockets = s->nsockets,
 		.token = s->options->token_file ? s->token : NULL,
 		.ask = sock,
+		.nasked = s->nhttp * ASKS_EACH,
 		.parent = parent,
 	};
 	int rc;
@@ -221,6 +227,7 @@ static int start_http(struct serve *s, struct wp_err *err)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return wp_err_set(err, -errno, "socketpair: %s",
 				  strerror(errno));
+	s->nhttp++;
 	s->http = fork();
 	if (!s->http)
 		become_http(s, socks[1], parent);
@@ -251,6 +258,7 @@ static void reap(struct serve *s)
 		if (pid != s->http)
 			continue;
 		s->http = 0;
+		wp_served_cancel_all(&s->served);
 		if (WIFSIGNALED(status))
 			wp_say("wallprof: what parses HTTP was ended by signal "
 			       "%d: started again",

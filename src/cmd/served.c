@@ -454,6 +454,13 @@ void wp_served_ask(struct wp_served *s, const struct wp_serve_ask *ask)
 		pass_on(s, ask);
 }
 
+void wp_served_cancel_all(struct wp_served *s)
+{
+	for (size_t i = 0; i < WP_SERVED_ASKS_MAX; i++)
+		cancel(s, &(struct wp_serve_ask){ .endpoint = WP_SERVE_CANCEL,
+						  .id = s->asks[i].id });
+}
+
 bool wp_served_is_over(const struct wp_served *s)
 {
 	return !s->n && !s->options->nserved && !wp_choose_is_asked(s->options);

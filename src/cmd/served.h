@@ -100,6 +100,9 @@ void wp_served_reap(struct wp_served *served, pid_t pid, int status);
  * question, to who has that. */
 void wp_served_ask(struct wp_served *served, const struct wp_serve_ask *ask);
 
+/* Who asked has ended: cancel its questions. */
+void wp_served_cancel_all(struct wp_served *served);
+
 /* Is nothing recorded, and nothing to come, as no process is named by name? */
 bool wp_served_is_over(const struct wp_served *served);
 

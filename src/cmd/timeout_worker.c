@@ -351,9 +351,12 @@ static void write_dump(struct command *command)
 {
 	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
 	struct wp_err err = WP_ERR_INIT, why = WP_ERR_INIT;
+	/* To write may take long. */
+	bool were_names_cut;
 	int rc;
 
 	rc = sample_descendants(command, &snapshot, &why);
+	were_names_cut = wp_interrupts;
 	if (rc == -ESRCH)
 		wp_err_set(&err, rc,
 			   "nothing to dump: the command has just ended");
@@ -373,7 +376,7 @@ static void write_dump(struct command *command)
 		wp_say("wallprof: %s", err.msg[0] ? err.msg : strerror(-rc));
 	/* There may be nothing to write in it. */
 	wp_output_file_discard(&command->out);
-	if (wp_interrupts)
+	if (were_names_cut)
 		wp_say("wallprof: the dump was to be made in %.3g s "
 		       "(--dump-time): some addresses have no better name than "
 		       "module and offset",
@@ -400,7 +403,7 @@ static int start_command(struct command *command, struct wp_err *err)
 	signal(SIGTERM, SIG_DFL);
 	rc = wp_child_hold(&child, o->command, err);
 	if (rc)
-		return WP_EXIT_CANNOT_RUN;
+		return WP_EXIT_OWN_FAILURE;
 	/* Its first act may be to kill its parent. */
 	tell(WP_TIMEOUT_STARTED, child.pid, command->out.temporary);
 	rc = wp_child_exec(&child, err);

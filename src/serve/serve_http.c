@@ -259,9 +259,9 @@ static enum MHD_Result ask(struct server *s, struct client *c,
 
 	if (status)
 		return queue_text(c, status, text);
-	c->id = (s->nasked++ * CLIENTS_MAX + (uint32_t)(c - s->clients)) &
-		INT32_MAX;
-	c->ask.id = c->id;
+	c->ask.id = c->id = ((s->how->nasked + s->nasked++) * CLIENTS_MAX +
+			     (uint32_t)(c - s->clients)) &
+			    INT32_MAX;
 	rc = wp_packet_send(s->how->ask, &c->ask, sizeof(c->ask), NULL, 0);
 	if (rc)
 		return queue_text(c, 503,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve`: what questions leave behind, and those that cannot be answered."""
 import http.client
+import os
 import resource
+import signal
 import socket
 import time
 
@@ -159,4 +161,32 @@ def test_what_is_not_kept_is_not_promised(start, serve):  # noqa: F811
     assert server.get("/debug/pprof/wall?seconds=2&ago=1")
     assert server.get("/debug/pprof/block")
     assert server.get("/debug/pprof/goroutine?debug=2")
+    target.assert_unharmed()
+
+
+def start_http_again(server):
+    """End what parses HTTP; return when another does."""
+    recorder, before = recorder_of(server), set(children_of(server.tool.pid))
+    for pid in before - {recorder}:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: set(children_of(server.tool.pid)) - before)
+
+
+def test_an_answer_to_one_who_has_gone_is_not_given_to_the_next(
+        start, serve, tmp_path):  # noqa: F811
+    """Of two processes that parse HTTP each has a first question."""
+    target = start("parked", 5, tmp_path / "truth")
+    server = serve(target.pid).ready()
+    recorder = recorder_of(server)
+    start_http_again(server)
+    clients = begin_to_ask(server, "/debug/fgprof?seconds=4")
+    wait_until(lambda: children_of(recorder))
+    start_http_again(server)
+    begun = time.monotonic()
+    assert server.get("/debug/fgprof?seconds=6")
+    assert time.monotonic() - begun > 5.9
+    # Nor is it still made for nobody.
+    assert not children_of(recorder)
+    for client in clients:
+        client.close()
     target.assert_unharmed()
