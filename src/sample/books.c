@@ -25,6 +25,18 @@ void wp_books_add_sample(struct wp_thread *t, uint64_t time_ns,
 		return;
 	wp_books_add_cpu(t, period_ns);
 	wp_time_ledger_add_run(&t->time, period_ns);
+	t->time.guessed_ns += period_ns;
+}
+
+void wp_books_close(struct wp_thread *t, bool ended)
+{
+	struct wp_time_ledger *ledger = &t->time;
+	uint64_t before_ns = ledger->running_ns;
+	uint64_t ns = wp_time_ledger_close(ledger, ended);
+
+	if (ended && ledger->ready)
+		ns = ledger->running_ns - before_ns - ledger->guessed_ns;
+	wp_books_add_cpu(t, ns);
 }
 
 /* Add T's run time, by schedstat NOW, which was read at TIME_NS, to its entry in the
@@ -36,6 +48,7 @@ static void count_run(struct wp_thread *t, const struct wp_schedstat *now,
 	uint64_t slices;
 
 	t->time.told_ns = time_ns;
+	t->time.guessed_ns = 0;
 	/* CPU samples may have told more. */
 	wp_books_add_cpu(t, wp_time_ledger_count_run(
 				    &t->time, now, target->tick > 1, &slices));

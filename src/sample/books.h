@@ -37,4 +37,9 @@ void wp_books_add_cpu(struct wp_thread *t, uint64_t ns);
 void wp_books_add_sample(struct wp_thread *t, uint64_t time_ns,
 			 uint64_t period_ns);
 
+/* Close T's ledger: see wp_time_ledger_close.  Of a thread that ran when it was looked at
+ * last, and has ENDED since, what the ledger owes as running is its CPU time since then:
+ * the few samples since would tell the same with more noise. */
+void wp_books_close(struct wp_thread *t, bool ended);
+
 #endif

@@ -338,7 +338,7 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	uint32_t stack = t->last_running_stack;
 	int rc;
 
-	wp_books_add_cpu(t, wp_time_ledger_close(&t->time, ended));
+	wp_books_close(t, ended);
 	rc = wp_unsampled_record(t, true);
 	if (rc)
 		return rc;

@@ -133,6 +133,8 @@ struct wp_time_ledger {
 	/* Run time that has been added to the entry, and when schedstat told of it last. */
 	uint64_t run_ns;
 	uint64_t told_ns;
+	/* How much of it only CPU samples have told of since. */
+	uint64_t guessed_ns;
 	/* schedstat's slices at the last wp_time_ledger_count_run. */
 	uint64_t slices;
 	bool run_is_known;
