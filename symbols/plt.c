@@ -224,7 +224,9 @@ int wp_symtab_add_plt(struct wp_symtab *tab, Elf *elf)
 		    !(sh.sh_flags & SHF_EXECINSTR))
 			continue;
 		name = elf_strptr(elf, names, sh.sh_name);
-		if (name && !strncmp(name, ".plt", 4))
+		/* lld has stubs of indirect functions in a section of their own. */
+		if (name &&
+		    (!strncmp(name, ".plt", 4) || !strcmp(name, ".iplt")))
 			rc = name_slots(tab, &gots, elf, scn, &sh,
 					eh.e_machine);
 	}

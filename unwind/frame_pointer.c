@@ -9,6 +9,8 @@ enum {
 	 * at once.  Frames of code without unwind info are smaller. */
 	WORDS_MAX = 512,
 	WORDS_STEP = 64,
+	/* Reads of what a word may point to. */
+	READS = 5,
 	/* Bytes of a frame whose code says that it has a frame pointer. */
 	FRAME_MAX = 1 << 20,
 };
@@ -25,10 +27,30 @@ bool wp_frame_pointer_may_return(const struct wp_unwind_modules *modules,
 		(!module->image && wp_arch_resumes_frame(module, mem, avma)));
 }
 
-/* May a frame be left out by a step to the frame record at FP: is there a return
- * address, or what cannot be told from one, between sp and it? */
-static bool may_leave_out(const struct wp_step *step,
-			  const struct wp_unwind_modules *modules, uint64_t fp)
+/* Is VAL, a word of the stack, a return address, or what cannot be told from one?
+ * WP_STEP_OK: it is none. */
+static enum wp_step_result judge_word(const struct wp_step *step,
+				      const struct wp_unwind_modules *modules,
+				      uint64_t val)
+{
+	const struct wp_unwind_module *module =
+		val ? wp_unwind_find_module(modules, val - 1) : NULL;
+
+	if (!module)
+		return WP_STEP_OK;
+	/* Code in no file is read from the process. */
+	if (!wp_step_work(step, module->image ? 1 : READS * WP_STEP_READ_WORK))
+		return WP_STEP_TOO_SLOW;
+	return wp_frame_pointer_may_return(modules, step->mem, val) ?
+		       WP_STEP_NO_INFO :
+		       WP_STEP_OK;
+}
+
+/* Does a step to the frame record at FP leave out no frame: is there no return address
+ * between sp and it? */
+static enum wp_step_result
+leaves_none_out(const struct wp_step *step,
+		const struct wp_unwind_modules *modules, uint64_t fp)
 {
 	const size_t word = wp_step_word_size(step);
 	uint64_t left = (fp - step->regs->v[WP_REG_SP]) / word;
@@ -36,24 +58,25 @@ static bool may_leave_out(const struct wp_step *step,
 	uint8_t bytes[WORDS_STEP * 8];
 
 	if (left > WORDS_MAX)
-		return true;
+		return WP_STEP_NO_INFO;
 	while (left) {
 		size_t n = left < WORDS_STEP ? (size_t)left : WORDS_STEP;
 
 		if (wp_step_read(step, avma, bytes, word * n) != WP_STEP_OK)
-			return true;
+			return WP_STEP_NO_INFO;
 		for (size_t i = 0; i < n; i++) {
+			enum wp_step_result result;
 			uint64_t val = 0;
 
 			memcpy(&val, bytes + i * word, word);
-			if (wp_frame_pointer_may_return(modules, step->mem,
-							val))
-				return true;
+			result = judge_word(step, modules, val);
+			if (result != WP_STEP_OK)
+				return result;
 		}
 		avma += word * n;
 		left -= n;
 	}
-	return false;
+	return WP_STEP_OK;
 }
 
 /* The caller's sp: right above the record, unless the frame is an interpreter's
@@ -153,7 +176,7 @@ static enum wp_step_result read_above(const struct wp_step *step,
 		    ret->caller_fp <= fp || ret->caller_fp - fp > FRAME_MAX :
 		    step->module && step->module->image)
 		return WP_STEP_NO_INFO;
-	return may_leave_out(step, modules, fp) ? WP_STEP_NO_INFO : WP_STEP_OK;
+	return leaves_none_out(step, modules, fp);
 }
 
 enum wp_step_result

@@ -157,6 +157,25 @@ static void no_word_before_it_may_be_a_return_address(void **state)
 			 WP_STEP_OK);
 }
 
+/* The target's memory is read for each word that points to code of no file. */
+static void words_cost_what_they_make_be_read(void **state)
+{
+	uint32_t work = 100 * 40;
+
+	(void)state;
+	for (unsigned int n = 0; n < 100; n++)
+		put_word(n, CODE + PC + 1);
+	f.step.work = &work;
+	assert_int_equal(step_over(100, 16), WP_STEP_OK);
+	assert_int_equal(work, 0);
+	work = 100 * 40 - 1;
+	assert_int_equal(step_over(100, 16), WP_STEP_TOO_SLOW);
+	/* Others cost nothing. */
+	memset(f.stack, 0, sizeof(f.stack));
+	work = 0;
+	assert_int_equal(step_over(100, 16), WP_STEP_OK);
+}
+
 /* A record farther away, or below sp, is of another stack. */
 static void a_record_on_another_stack(void **state)
 {
@@ -282,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_callers_is_above_and_not_too_far),
 		TEST(no_word_before_it_may_be_a_return_address),
+		TEST(words_cost_what_they_make_be_read),
 		TEST(a_record_on_another_stack),
 		TEST(who_may_be_returned_to_is_in_a_module),
 		TEST(an_interpreters_caller_has_its_sp_in_the_frame),
