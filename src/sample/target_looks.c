@@ -108,34 +108,6 @@ static int sample_threads(struct wp_target *target, enum pass pass)
 	return 0;
 }
 
-/* Make room for what looks at all threads find; of --stop=all each may be looked at
- * twice. */
-static int reserve_restless(struct wp_target *target)
-{
-	return WP_VEC_ROOM(target->restless.v, target->restless.len,
-			   target->restless.cap, 2 * target->nthreads);
-}
-
-/* Where threads were met as ended, others may have begun in their place, which their
- * number does not show: look at those that came after serial NBEFORE, too. */
-static int sample_begun(struct wp_target *target, enum pass pass,
-			uint64_t nbefore)
-{
-	int rc = target->nended ? wp_threads_update(target) : 0;
-
-	/* The next tick meets its end. */
-	if (rc == -ESRCH || target->nserials == nbefore)
-		return rc == -ENOMEM ? rc : 0;
-	if (!rc)
-		rc = reserve_restless(target);
-	for (size_t i = 0; i < target->nthreads && !rc; i++)
-		if (target->threads[i]->serial > nbefore &&
-		    look_in_pass(target->threads[i], pass) ==
-			    WP_SAMPLE_NO_MEMORY)
-			rc = -ENOMEM;
-	return rc;
-}
-
 /* May threads that have not moved be passed over, and paid when they do? */
 static bool may_pass_over(const struct wp_target *target, size_t nmoved)
 {
@@ -195,11 +167,8 @@ static void scan_again(struct wp_target *target)
 /* --stop=all: the threads that run are brought to a halt first. */
 static int sample_instant(struct wp_target *target)
 {
-	uint64_t nbefore = target->nserials;
 	int rc = sample_threads(target, PASS_RUNNING_FIRST);
 
-	if (!rc)
-		rc = sample_begun(target, PASS_RUNNING_FIRST, nbefore);
 	if (!rc)
 		rc = wp_stop_together_begin(target);
 	if (rc)
@@ -212,15 +181,15 @@ int wp_target_looks(struct wp_target *target)
 {
 	struct wp_tids was = target->was_restless;
 	const struct wp_task_record *const *v;
-	uint64_t nbefore = target->nserials;
 	size_t n;
-	int rc;
 
 	target->was_restless = target->restless;
 	target->restless = was;
 	target->restless.len = 0;
-	/* Now, for ticks are to take no memory once all threads are known. */
-	if (reserve_restless(target))
+	/* Now, for ticks are to take no memory once all threads are known.  Of --stop=all
+	 * each may be looked at twice. */
+	if (WP_VEC_ROOM(target->restless.v, 0, target->restless.cap,
+			2 * target->nthreads))
 		return -ENOMEM;
 	/* At the first tick of a recording files are opened, and each thread is met: that
 	 * takes too long while others stand still. */
@@ -228,11 +197,8 @@ int wp_target_looks(struct wp_target *target)
 	    (target->tick > 1 || target->loop->options.call_memory))
 		return sample_instant(target);
 	v = wp_bpf_scan_of(target->loop, target->process->pid, &n);
-	if (may_pass_over(target, n)) {
-		rc = sample_moved(target, v, n);
-	} else {
-		target->has_new = false;
-		rc = sample_threads(target, PASS_ALL);
-	}
-	return rc ? rc : sample_begun(target, PASS_ALL, nbefore);
+	if (may_pass_over(target, n))
+		return sample_moved(target, v, n);
+	target->has_new = false;
+	return sample_threads(target, PASS_ALL);
 }

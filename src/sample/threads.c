@@ -19,9 +19,11 @@ enum {
 	NAME_EVERY = 512,
 	/* Threads that the CPU fetches before they are compared. */
 	FETCH_AHEAD = 8,
-	/* Lists that only look for threads that nobody watches take at most one part in
-	 * so many of a CPU's time. */
+	/* Lists that are made though the number of threads is the same take at most one
+	 * part in so many of a CPU's time. */
 	LIST_SHARE = 50,
+	/* After a thread has ended, others may end and begin for so many ticks. */
+	CHURN_TICKS = 100,
 };
 
 bool wp_threads_read_name(const struct wp_target *target, pid_t tid,
@@ -229,6 +231,7 @@ static int end_thread(struct wp_target *target, struct wp_thread *t)
 
 	if (!rc)
 		target->ended[target->nended++] = t;
+	target->churn_until = target->tick + CHURN_TICKS;
 	return rc;
 }
 
@@ -346,11 +349,16 @@ bool wp_threads_are_as_scanned(const struct wp_target *target)
 	return true;
 }
 
-/* Are the threads to be listed though their number is the same?  Those that are not
- * watched are not met: one may have ended, and a thread that is wanted begun. */
+/* Are the threads to be listed though their number is the same?  Where a scan knows one
+ * that the table does not, or threads begin and end, one may have taken another's place;
+ * those that are not watched are not met. */
 static bool may_differ(const struct wp_target *target)
 {
-	return target->nwatched < target->nthreads &&
+	size_t nscanned;
+
+	(void)wp_bpf_scan_of(target->loop, target->process->pid, &nscanned);
+	return (nscanned || target->tick < target->churn_until ||
+		target->nwatched < target->nthreads) &&
 	       target->loop->tick_ns - target->listed_ns >=
 		       LIST_SHARE * target->list_cost_ns;
 }
@@ -386,7 +394,7 @@ int wp_threads_update(struct wp_target *target)
 		return (int)count;
 	/* Equal numbers, and every known thread answers: the same threads.  A
 	 * thread that does not is ended as it is met, which makes the numbers
-	 * differ. */
+	 * differ in the next tick. */
 	if (is_same && !may_differ(target))
 		return count ? 0 : -ESRCH;
 	rc = list(target);

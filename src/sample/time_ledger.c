@@ -287,11 +287,6 @@ uint64_t wp_time_ledger_pay_runnable(struct wp_time_ledger *ledger)
 	return pay(&ledger->runnable_ns);
 }
 
-void wp_time_ledger_drop_ready(struct wp_time_ledger *ledger)
-{
-	ledger->running_ns = ledger->runnable_ns = 0;
-}
-
 void wp_time_ledger_owe_look(struct wp_time_ledger *ledger, uint64_t weight_ns)
 {
 	ledger->count++;
@@ -304,6 +299,18 @@ struct wp_payment wp_time_ledger_pay_looks(struct wp_time_ledger *ledger)
 				    pay(&ledger->weight_ns) };
 }
 
+/* How much of NS, in which it was ready, it ran, as its time before was: all where
+ * nothing is told. */
+static uint64_t running_part(const struct wp_time_ledger *ledger, uint64_t ns)
+{
+	uint64_t ready_ns = ledger->all_running_ns + ledger->all_runnable_ns;
+
+	return ready_ns ?
+		       (uint64_t)((double)ns * (double)ledger->all_running_ns /
+				  (double)ready_ns) :
+		       ns;
+}
+
 /* What the kernel has not told of a thread that is ready to run, at most its last
  * gap between looks, is shared out as the time before was; but no more of it is
  * called running or runnable than can be untold of a thread that has waited.
@@ -313,19 +320,14 @@ static uint64_t owe_untold(struct wp_time_ledger *ledger)
 	uint64_t ready_ns = ledger->all_running_ns + ledger->all_runnable_ns;
 	uint64_t untold_ns = least(ledger->untold_ns, ledger->waiting_ns);
 	uint64_t waited_ns = growth(ledger->all_ns, ready_ns + untold_ns);
-	uint64_t ns, running_ns;
+	uint64_t ns = untold_ns, running_ns;
 
 	if (waited_ns && untold_ns > COUNTED_NS)
-		untold_ns = COUNTED_NS;
-	running_ns = ns = untold_ns;
-	/* A thread of which nothing is told runs. */
-	if (ready_ns) {
-		ns = (uint64_t)((double)untold_ns * (double)ready_ns /
+		ns = COUNTED_NS;
+	if (ready_ns)
+		ns = (uint64_t)((double)ns * (double)ready_ns /
 				(double)(ready_ns + waited_ns));
-		running_ns = (uint64_t)((double)ns *
-					(double)ledger->all_running_ns /
-					(double)ready_ns);
-	}
+	running_ns = running_part(ledger, ns);
 	ns = take(ledger, ns);
 	/* It would have told of more by now. */
 	running_ns = least(running_ns, least(ns, COUNTED_NS));
@@ -341,9 +343,12 @@ uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended)
 			      0;
 
 	pass(ledger, ledger->accounted_ns + ns);
-	if (ledger->ready)
-		ledger->running_ns += take(ledger, ns);
-	return ledger->ready ? owe_untold(ledger) : 0;
+	if (!ledger->ready)
+		return 0;
+	ns = take(ledger, ns);
+	ledger->running_ns += running_part(ledger, ns);
+	ledger->runnable_ns += ns - running_part(ledger, ns);
+	return owe_untold(ledger);
 }
 
 bool wp_time_ledger_was_held_up(const struct wp_time_ledger *ledger,
@@ -490,10 +495,4 @@ void wp_time_ledger_add_run(struct wp_time_ledger *ledger, uint64_t ns)
 	ledger->run_ns += ns;
 	ledger->unsampled_ns += (int64_t)ns;
 	ledger->since_stop_ns += (int64_t)ns;
-}
-
-void wp_time_ledger_begin_entry(struct wp_time_ledger *ledger)
-{
-	ledger->run_before_ns += ledger->run_ns;
-	ledger->run_ns = 0;
 }

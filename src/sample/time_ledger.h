@@ -219,7 +219,10 @@ uint64_t wp_time_ledger_pay_running(struct wp_time_ledger *ledger,
 				    uint64_t keep_ns);
 uint64_t wp_time_ledger_pay_runnable(struct wp_time_ledger *ledger);
 /* Drop what is owed as running and runnable: it is not wanted. */
-void wp_time_ledger_drop_ready(struct wp_time_ledger *ledger);
+static inline void wp_time_ledger_drop_ready(struct wp_time_ledger *ledger)
+{
+	ledger->running_ns = ledger->runnable_ns = 0;
+}
 
 /* A look, which stands for WEIGHT_NS, found the thread ready to run and has no stack
  * yet; pay all such looks, with what they stand for. */
@@ -229,7 +232,7 @@ struct wp_payment wp_time_ledger_pay_looks(struct wp_time_ledger *ledger);
 /* The thread or the recording has ended.  What the kernel has not told of a thread
  * that is ready to run is shared out as its time so far was: returns how much of it
  * as running.  ENDED: the thread has, and had the rest of its last look's region in
- * the state of that look. */
+ * the state of that look; of being ready it ran as much as before. */
 uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended);
 
 /* Is any time but waiting, any CPU sample, or any wait of others owed? */
@@ -294,6 +297,10 @@ uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
 void wp_time_ledger_add_run(struct wp_time_ledger *ledger, uint64_t ns);
 
 /* The thread goes on in another entry of the profile. */
-void wp_time_ledger_begin_entry(struct wp_time_ledger *ledger);
+static inline void wp_time_ledger_begin_entry(struct wp_time_ledger *ledger)
+{
+	ledger->run_before_ns += ledger->run_ns;
+	ledger->run_ns = 0;
+}
 
 #endif

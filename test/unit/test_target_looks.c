@@ -522,35 +522,6 @@ static void a_thread_that_has_ended_is_paid_and_let_go(void **state)
 			 3 * TICK);
 }
 
-/* As many threads as before, so they are not listed when the tick begins. */
-static void
-a_thread_that_takes_the_place_of_another_is_looked_at_at_once(void **state)
-{
-	static const pid_t moved[] = { 12 };
-
-	(void)state;
-	for (int scanned = 0; scanned < 2; scanned++) {
-		pid_t old = 12 + scanned, new = FIRST + NTHREADS + scanned;
-
-		if (!scanned)
-			start_with(NTHREADS);
-		is_of_moved = scanned;
-		ends(old);
-		fake_target_add_thread(&fake, new, "next");
-		waits_in(new, SYS_nanosleep, 0);
-		look(scanned ? &old : moved, 1);
-		assert_null(wp_threads_find(fake.target, old));
-		assert_int_equal(wp_threads_find(fake.target, new)->paid_tick,
-				 fake.target->tick);
-		assert_int_equal(wp_target_end_tick(fake.target), 0);
-		look(NULL, 0);
-		/* It has run for 1 us. */
-		assert_int_equal(
-			fake_target_wall_ns(&fake, new, WP_STATE_WAITING),
-			2 * TICK - 1000);
-	}
-}
-
 static int step_whole(struct wp_target *target)
 {
 	int rc = wp_target_begin_tick(target);
@@ -558,6 +529,39 @@ static int step_whole(struct wp_target *target)
 	/* It counts the tick, as the test has. */
 	target->tick--;
 	return rc ? rc : wp_target_sample(target);
+}
+
+/* As many threads as before: the first time it is met a tick later. */
+static void
+a_thread_that_takes_the_place_of_another_is_looked_at_at_once(void **state)
+{
+	(void)state;
+	start_with(NTHREADS);
+	step = step_whole;
+	is_of_moved = false;
+	for (pid_t old = 12; old < 16; old++) {
+		pid_t new = old + NTHREADS;
+
+		ends(old);
+		fake_target_add_thread(&fake, new, "next");
+		waits_in(new, SYS_nanosleep, 0);
+		look(NULL, 0);
+		assert_null(wp_threads_find(fake.target, old));
+		if (old > 12)
+			assert_int_equal(
+				wp_threads_find(fake.target, new)->paid_tick,
+				fake.target->tick);
+		assert_int_equal(wp_target_end_tick(fake.target), 0);
+	}
+	look(NULL, 0);
+	assert_non_null(wp_threads_find(fake.target, 12 + NTHREADS));
+	/* They have run for 1 us. */
+	assert_int_equal(
+		fake_target_wall_ns(&fake, 13 + NTHREADS, WP_STATE_WAITING),
+		4 * TICK - 1000);
+	assert_int_equal(
+		fake_target_wall_ns(&fake, 15 + NTHREADS, WP_STATE_WAITING),
+		2 * TICK - 1000);
 }
 
 /* Only who starts it has been on a CPU. */
