@@ -173,10 +173,7 @@ static struct wp_thread *find_or_add(struct wp_target *target, pid_t tid)
 	for (size_t i = target->nended; i-- > 0 && !t;)
 		if (target->ended[i]->tid == tid)
 			t = target->ended[i];
-	if (!t)
-		return wp_threads_find_or_add(target, tid);
-	wp_threads_settle(t);
-	return t;
+	return t ? t : wp_threads_find_or_add(target, tid);
 }
 
 int wp_cpu_samples_take(struct wp_target *target,

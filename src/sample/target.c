@@ -196,10 +196,8 @@ static int pay_ended(struct wp_target *target)
 {
 	int rc = record_queued(target);
 
-	for (size_t i = 0; i < target->nended && !rc; i++) {
-		wp_threads_settle(target->ended[i]);
+	for (size_t i = 0; i < target->nended && !rc; i++)
 		rc = wp_record_end(target->ended[i], true);
-	}
 	wp_threads_free_ended(target);
 	return rc;
 }

@@ -19,8 +19,7 @@ enum {
 	NAME_EVERY = 512,
 	/* Threads that the CPU fetches before they are compared. */
 	FETCH_AHEAD = 8,
-	/* Lists that are made though the number of threads is the same take at most one
-	 * part in so many of a CPU's time. */
+	/* Lists of as many threads as before take one part in so many of a CPU's time. */
 	LIST_SHARE = 50,
 	/* After a thread has ended, others may end and begin for so many ticks. */
 	CHURN_TICKS = 100,
@@ -229,6 +228,8 @@ static int end_thread(struct wp_target *target, struct wp_thread *t)
 	int rc = WP_VEC_ROOM(target->ended, target->nended, target->cap_ended,
 			     1);
 
+	/* This tick has not met it. */
+	wp_threads_settle(t);
 	if (!rc)
 		target->ended[target->nended++] = t;
 	target->churn_until = target->tick + CHURN_TICKS;
@@ -392,9 +393,8 @@ int wp_threads_update(struct wp_target *target)
 
 	if (count < 0)
 		return (int)count;
-	/* Equal numbers, and every known thread answers: the same threads.  A
-	 * thread that does not is ended as it is met, which makes the numbers
-	 * differ in the next tick. */
+	/* Equal numbers, and every known thread answers: the same threads.  One that
+	 * does not is ended as it is met: the numbers differ in the next tick. */
 	if (is_same && !may_differ(target))
 		return count ? 0 : -ESRCH;
 	rc = list(target);

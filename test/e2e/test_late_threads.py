@@ -123,6 +123,5 @@ def test_threads_that_follow_one_another_have_their_time(build, tmp_path):
         for kind in ("wall", "cpu"):
             ns[s["labels"]["thread"], kind] += s["values"][kind]
     assert all(len(n) == 1 for n in names.values()), names
-    assert "[no name]" not in {name for name, _ in ns}
     assert abs(ns["link", "wall"] / 1e9 - life) < 0.05 * life, (ns, life)
     assert abs(ns["link", "cpu"] / 1e9 - cpu) < 0.08 * cpu, (ns, cpu)

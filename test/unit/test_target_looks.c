@@ -510,6 +510,9 @@ static void a_thread_that_has_ended_is_paid_and_let_go(void **state)
 	assert_int_equal(fake.target->nended, 1);
 	assert_int_equal(wp_target_end_tick(fake.target), 0);
 	assert_int_equal(fake.target->nended, 0);
+	/* Its time is that of the tick before. */
+	assert_int_equal(fake_target_wall_ns(&fake, 12, WP_STATE_WAITING),
+			 TICK);
 	ends(13);
 	ends(FIRST + 39);
 	is_of_moved = false;
