@@ -52,6 +52,9 @@ struct wp_file_waiter {
 	/* The bytes of a lock of fcntl(2): several threads of a process may wait for
 	 * several locks of one file.  Borrowed; NULL: not known. */
 	const struct wp_file_want *want;
+	/* It waits in flock(2), not in fcntl(2): a thread of its process may wait in the
+	 * other for the same file. */
+	bool is_flock;
 };
 
 /* Find in TEXT[0..len), from /proc/locks (proc(5)), the lock that WAITER waits for.

@@ -135,8 +135,11 @@ static void say_watched(struct wp_call_words *w)
 	char path[WP_FD_PATH_MAX];
 
 	wp_fdinfo_path(path, "fdinfo", w->found->tid, (int)w->call->args[0]);
-	if (wp_text_read(&text, w->process->process.proc_fd, path, FDINFO_MAX))
+	if (wp_text_read(&text, w->process->process.proc_fd, path,
+			 FDINFO_MAX)) {
+		wp_text_clear(&text);
 		return;
+	}
 	v.n = v.nkinds = 0;
 	read_fds(&v, w, text.data);
 	wp_text_clear(&text);

@@ -100,8 +100,28 @@ static bool read_flock(struct flock *ret,
 	return true;
 }
 
-/* The lock that CALL asks for; false when it is unreadable or not from the
- * file's start. */
+/* Make LOCK, which CALL asks for, one from the file's start; false if that cannot be. */
+static bool count_from_start(struct flock *lock,
+			     const struct wp_snapshot_process *process,
+			     const struct wp_dump_call *call)
+{
+	char name[32], text[256];
+	unsigned long long pos;
+	ssize_t n;
+
+	if (lock->l_whence == SEEK_SET)
+		return true;
+	/* As of lockf(3); proc(5): the offset is in the first line. */
+	snprintf(name, sizeof(name), "fdinfo/%d", (int)call->args[0]);
+	n = wp_io_read_at(process->process.proc_fd, name, text,
+			  sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	return lock->l_whence == SEEK_CUR &&
+	       sscanf(text, "pos: %llu", &pos) == 1 &&
+	       !__builtin_add_overflow(lock->l_start, pos, &lock->l_start);
+}
+
+/* The lock that CALL asks for; false when it is unreadable, or from the file's end. */
 static bool read_wanted_lock(const struct wp_snapshot_process *process,
 			     const struct wp_dump_call *call,
 			     struct wp_file_want *want)
@@ -115,8 +135,9 @@ static bool read_wanted_lock(const struct wp_snapshot_process *process,
 				       0, UINT64_MAX };
 	if (call->nr == SYS_flock)
 		return true;
-	if (!read_flock(&lock, process, call) || lock.l_whence != SEEK_SET ||
-	    lock.l_start < 0 || lock.l_len < 0 ||
+	if (!read_flock(&lock, process, call) ||
+	    !count_from_start(&lock, process, call) || lock.l_start < 0 ||
+	    lock.l_len < 0 ||
 	    (lock.l_type != F_WRLCK && lock.l_type != F_RDLCK))
 		return false;
 	want->kind = call->args[1] == F_OFD_SETLKW ? WP_FILE_WANT_OFD :
@@ -159,7 +180,8 @@ static bool find_held_lock(struct wp_links *links,
 			   const struct wp_dump_call *call,
 			   struct wp_file_lock *lock)
 {
-	struct wp_file_waiter waiter = { .pid = process->process.pid };
+	struct wp_file_waiter waiter = { .pid = process->process.pid,
+					 .is_flock = call->nr == SYS_flock };
 	struct wp_file_want want;
 	char name[32];
 	struct stat st;

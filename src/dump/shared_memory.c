@@ -15,17 +15,18 @@
 static bool may_be_judged(const struct wp_dump *dump,
 			  const struct wp_dump_process *p)
 {
+	bool all_wait = p->nthreads != 0;
+
 	for (uint32_t i = 0; i < p->nthreads; i++) {
 		const struct wp_dump_thread *t =
 			&dump->threads[p->first_thread + i];
 
 		if (t->lock.holder == WP_HOLDER_GONE)
 			return true;
-		if (t->state != WP_STATE_WAITING &&
-		    t->state != WP_STATE_EXITING)
-			return false;
+		all_wait &= t->state == WP_STATE_WAITING ||
+			    t->state == WP_STATE_EXITING;
 	}
-	return p->nthreads;
+	return all_wait;
 }
 
 static bool is_shared(pid_t pid, uint64_t until_ns)

@@ -84,8 +84,10 @@ static bool wants_lock(const struct wp_dump *dump,
 		if (strstr(name, "sync.(*Mutex).") ||
 		    strstr(name, "sync.(*RWMutex)."))
 			return true;
-		/* What it waits in is on top. */
-		if (strncmp(name, "runtime.", 8) && strncmp(name, "sync.", 5))
+		/* What it waits in is on top; since Go 1.24 the lock's slow path has a
+		 * package of its own. */
+		if (strncmp(name, "runtime.", 8) && strncmp(name, "sync.", 5) &&
+		    strncmp(name, "internal/sync.", 14))
 			return false;
 	}
 	return false;

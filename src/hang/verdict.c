@@ -392,6 +392,10 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	}
 	if (is_deadlocked(j, p, w))
 		return DEADLOCK;
+	/* No thread waits for a timer while it is stopped. */
+	if (dump->interval_ns && proc->ngoroutines &&
+	    (is_held(proc, w) || all_are_stopped(dump, p, w)))
+		return NO_PROGRESS;
 	verdict = wp_judge_goroutines(j, p, w->buf, w->size);
 	if (verdict != WP_VERDICT_HEALTHY)
 		return verdict == WP_VERDICT_DEADLOCK ? DEADLOCK : NO_PROGRESS;

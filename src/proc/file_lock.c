@@ -101,7 +101,8 @@ static int fit(const struct line *l, struct wp_text_scan *c,
 	uint64_t first, last;
 	bool same_range;
 
-	if (!l->waits || l->pid != waiter->pid || l->ino != waiter->ino)
+	if (!l->waits || l->pid != waiter->pid || l->ino != waiter->ino ||
+	    waiter->is_flock != !strcmp(l->type, "FLOCK"))
 		return 0;
 	same_range = !waiter->want || (parse_range(c, &first, &last) &&
 				       first == waiter->want->first &&

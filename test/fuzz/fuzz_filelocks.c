@@ -23,8 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof(waiters) / sizeof(*waiters); i++) {
 		const struct wp_file_waiter waiter = { waiters[i],
 						       makedev(0xfd, 1), 131,
-						       i % 2 ? &wants[1] :
-							       NULL };
+						       i % 2 ? &wants[1] : NULL,
+						       i / 2 };
 
 		memset(&lock, 0x5a, sizeof(lock));
 		if (wp_file_lock_find(&lock, (const char *)data, size, &waiter))

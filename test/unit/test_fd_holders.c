@@ -55,7 +55,7 @@ static int find(struct wp_file_lock *lock, pid_t waiter, uint64_t dev,
 {
 	return wp_file_lock_find(
 		lock, locks_text, strlen(locks_text),
-		&(struct wp_file_waiter){ waiter, dev, ino, NULL });
+		&(struct wp_file_waiter){ waiter, dev, ino, NULL, false });
 }
 
 static void a_waiter_leads_to_the_holder(void **state)
@@ -67,8 +67,13 @@ static void a_waiter_leads_to_the_holder(void **state)
 	assert_int_equal(lock.holder, 100);
 	assert_string_equal(lock.type, "POSIX");
 	assert_true(lock.write);
-	/* Same process and inode number, another device. */
-	assert_int_equal(find(&lock, 200, makedev(0, 0x1a), 131), 0);
+	/* Same process and inode number, another device, and flock(2). */
+	assert_int_equal(
+		wp_file_lock_find(&lock, locks_text, strlen(locks_text),
+				  &(struct wp_file_waiter){ 200,
+							    makedev(0, 0x1a),
+							    131, NULL, true }),
+		0);
 	assert_int_equal(lock.holder, 101);
 	assert_string_equal(lock.type, "FLOCK");
 	assert_false(lock.write);
@@ -81,6 +86,30 @@ static void a_waiter_leads_to_the_holder(void **state)
 	assert_int_equal(find(&lock, 400, makedev(0x103, 2), 77), 0);
 	assert_int_equal(lock.holder, -1);
 	assert_string_equal(lock.type, "OFDLCK");
+}
+
+/* Of one file, of all its bytes. */
+static void threads_of_a_process_wait_in_calls_of_their_own(void **state)
+{
+	static const char text[] =
+		"5: FLOCK  ADVISORY  WRITE 100 fd:01:131 0 EOF\n"
+		"5: -> FLOCK  ADVISORY  WRITE 200 fd:01:131 0 EOF\n"
+		"6: POSIX  ADVISORY  WRITE 101 fd:01:131 0 EOF\n"
+		"6: -> POSIX  ADVISORY  WRITE 200 fd:01:131 0 EOF\n";
+	static const struct wp_file_want all = { WP_FILE_WANT_POSIX, true, 0,
+						 UINT64_MAX };
+	struct wp_file_lock lock;
+
+	(void)state;
+	for (int is_flock = 0; is_flock < 2; is_flock++) {
+		const struct wp_file_waiter waiter = { 200, makedev(0xfd, 1),
+						       131, &all, is_flock };
+
+		assert_int_equal(
+			wp_file_lock_find(&lock, text, strlen(text), &waiter),
+			0);
+		assert_int_equal(lock.holder, is_flock ? 100 : 101);
+	}
 }
 
 static void threads_of_a_process_wait_for_their_own_bytes(void **state)
@@ -108,7 +137,7 @@ static void threads_of_a_process_wait_for_their_own_bytes(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct wp_file_waiter waiter = {
 			200, makedev(0xfd, (unsigned int)rows[i].dev), 131,
-			&rows[i].want
+			&rows[i].want, false
 		};
 
 		assert_int_equal(
@@ -143,8 +172,8 @@ static void a_waiter_without_a_holder_before_it_is_not_trusted(void **state)
 		"1: POSIX ADVISORY WRITE -2147483648 fd:01:131 0 EOF\n"
 		"1:  -> POSIX ADVISORY WRITE 200 fd:01:131 0 EOF\n",
 	};
-	const struct wp_file_waiter waiter = { 200, makedev(0xfd, 1), 131,
-					       NULL };
+	const struct wp_file_waiter waiter = { 200, makedev(0xfd, 1), 131, NULL,
+					       false };
 	struct wp_file_lock lock;
 
 	(void)state;
@@ -159,7 +188,8 @@ static void the_greatest_pid_is_one(void **state)
 	static const char text[] =
 		"1: A_TYPE_WITH_A_LONG_NAME ADVISORY RW 2147483647 0:1:2 0 EOF\n"
 		"1: -> POSIX ADVISORY WRITE 200 0:1:2 0 EOF";
-	const struct wp_file_waiter waiter = { 200, makedev(0, 1), 2, NULL };
+	const struct wp_file_waiter waiter = { 200, makedev(0, 1), 2, NULL,
+					       false };
 	struct wp_file_lock lock;
 
 	(void)state;
@@ -275,7 +305,7 @@ static void every_prefix_is_safe(void **state)
 		(void)!wp_file_lock_find(
 			&lock, exact, n,
 			&(struct wp_file_waiter){ 400, makedev(0x103, 2), 77,
-						  &last });
+						  &last, false });
 		guarded_free(exact, n);
 	}
 	for (size_t n = 0; n <= strlen(flags); n++) {
@@ -801,7 +831,7 @@ static void real_file_locks_are_told(void **state)
 		while (wp_file_lock_find(
 			&lock, text.data, text.len,
 			&(struct wp_file_waiter){ child, st.st_dev, st.st_ino,
-						  NULL }));
+						  NULL, !posix }));
 		assert_int_equal(lock.holder, getpid());
 		assert_string_equal(lock.type, posix ? "POSIX" : "FLOCK");
 		assert_true(lock.write);
@@ -856,6 +886,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_waiter_leads_to_the_holder),
 		cmocka_unit_test(the_greatest_pid_is_one),
+		cmocka_unit_test(
+			threads_of_a_process_wait_in_calls_of_their_own),
 		cmocka_unit_test(threads_of_a_process_wait_for_their_own_bytes),
 		cmocka_unit_test(who_holds_waits_for_nobody),
 		cmocka_unit_test(

@@ -79,6 +79,17 @@ static enum wp_verdict judge(const char *part)
 static const char *const locks[] = { "runtime.gopark",
 				     "sync.runtime_SemacquireMutex",
 				     "sync.(*Mutex).Lock", "main.work", NULL };
+/* Since Go 1.24. */
+static const char *const slow_locks[] = {
+	"runtime.gopark",
+	"runtime.semacquire1",
+	"internal/sync.runtime_SemacquireMutex",
+	"internal/sync.(*Mutex).lockSlow",
+	"internal/sync.(*Mutex).Lock",
+	"sync.(*Mutex).Lock",
+	"main.work",
+	NULL
+};
 static const char *const sends[] = { "runtime.gopark", "runtime.chansend",
 				     "main.handle", NULL };
 
@@ -91,6 +102,11 @@ static void one_that_wants_a_lock_makes_it_a_deadlock(void **state)
 	assert_int_equal(judge("all 3 goroutines of process 42 wait for each "
 			       "other, one of them for a lock at main.work "
 			       "main.go:12"),
+			 WP_VERDICT_DEADLOCK);
+	start(slow_locks);
+	d.processes[0].goroutines_wait_inside = true;
+	d.processes[0].goroutines_take_signals = true;
+	assert_int_equal(judge("one of them for a lock at main.work"),
 			 WP_VERDICT_DEADLOCK);
 	/* One that calls what locks is not one that wants a lock. */
 	start((const char *const[]){ "runtime.gopark", "main.f",
@@ -304,12 +320,28 @@ static void one_that_is_in_gos_runtime_alone_wants_no_lock(void **state)
 	assert_int_equal(judge("all 3 goroutines"), WP_VERDICT_NO_PROGRESS);
 }
 
+/* No thread waits for the timer that will end it. */
+static void a_program_that_is_stopped_is_in_no_deadlock(void **state)
+{
+	(void)state;
+	start(locks);
+	d.processes[0].goroutines_wait_inside = true;
+	d.threads[0].state = WP_STATE_STOPPED;
+	d.threads[0].wait = WP_WAIT_NONE;
+	assert_int_equal(judge("is stopped"), WP_VERDICT_NO_PROGRESS);
+	start(locks);
+	d.processes[0].goroutines_wait_inside = true;
+	d.processes[0].hold = WP_HOLD_FROZEN;
+	assert_int_equal(judge("is frozen"), WP_VERDICT_NO_PROGRESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_wants_a_lock_makes_it_a_deadlock),
 		cmocka_unit_test(
 			a_signal_that_one_waits_for_may_end_a_deadlock),
+		cmocka_unit_test(a_program_that_is_stopped_is_in_no_deadlock),
 		cmocka_unit_test(signals_and_timers_may_come),
 		cmocka_unit_test(a_thread_of_c_may_call_back),
 		cmocka_unit_test(a_group_that_grows_is_named),
