@@ -121,7 +121,8 @@ static bool count_from_start(struct flock *lock,
 	       !__builtin_add_overflow(lock->l_start, pos, &lock->l_start);
 }
 
-/* The lock that CALL asks for; false when it is unreadable, or from the file's end. */
+/* The lock that CALL asks for; false when it is unreadable, from the file's end, or goes
+ * backwards. */
 static bool read_wanted_lock(const struct wp_snapshot_process *process,
 			     const struct wp_dump_call *call,
 			     struct wp_file_want *want)

@@ -394,6 +394,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 		return DEADLOCK;
 	/* No thread waits for a timer while it is stopped. */
 	if (dump->interval_ns && proc->ngoroutines &&
+	    !has_moved(j, p, &(struct words){ 0 }) &&
 	    (is_held(proc, w) || all_are_stopped(dump, p, w)))
 		return NO_PROGRESS;
 	verdict = wp_judge_goroutines(j, p, w->buf, w->size);

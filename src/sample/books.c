@@ -34,7 +34,8 @@ void wp_books_close(struct wp_thread *t, bool ended)
 	uint64_t before_ns = ledger->running_ns;
 	uint64_t ns = wp_time_ledger_close(ledger, ended);
 
-	if (ended && ledger->ready)
+	if (ended && ledger->ready && t->target->samples_threads &&
+	    t->target->loop->schedstat_works)
 		ns = ledger->running_ns - before_ns - ledger->guessed_ns;
 	wp_books_add_cpu(t, ns);
 }

@@ -229,8 +229,10 @@ static void give_up_events(struct wp_target *target)
 		if (target->profile->threads[s->key.thread].process !=
 		    target->index)
 			continue;
-		if (!target->wants_running)
+		if (!target->wants_running) {
+			s->count += s->cpu_count;
 			s->wall_ns += s->cpu_ns;
+		}
 		s->cpu_count = s->cpu_ns = 0;
 	}
 	for (size_t i = 0; i < target->nthreads; i++)

@@ -190,8 +190,8 @@ static int record_queued(struct wp_target *target)
 	return rc;
 }
 
-/* Pay the time of the threads that have ended, then free them: the last of their CPU
- * samples have been read. */
+/* Pay the time of the threads that have ended, then free them: the last CPU samples of
+ * their target's own events have been read. */
 static int pay_ended(struct wp_target *target)
 {
 	int rc = record_queued(target);

@@ -147,10 +147,10 @@ int wp_target_begin_tick(struct wp_target *target);
 WP_MUST_CHECK
 int wp_target_sample(struct wp_target *target);
 
-/* End the tick: take the CPU samples since the last one, then let go of the threads
- * that have ended.  Each takes long, and most
- * are of threads that ran just now: looks that came after them would meet these
- * threads where they go on to, too often.  0 or -ENOMEM. */
+/* End the tick: take the CPU samples since the last one, and at last let go of the
+ * threads that have ended.  Each sample takes long, and most are of threads that ran
+ * just now: looks that came after them would meet these threads where they go on to, too
+ * often.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_end_tick(struct wp_target *target);
 

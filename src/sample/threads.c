@@ -19,7 +19,7 @@ enum {
 	NAME_EVERY = 512,
 	/* Threads that the CPU fetches before they are compared. */
 	FETCH_AHEAD = 8,
-	/* Lists of as many threads as before take one part in so many of a CPU's time. */
+	/* A list of as many threads as before is made for 1 in so many of a CPU's time. */
 	LIST_SHARE = 50,
 	/* After a thread has ended, others may end and begin for so many ticks. */
 	CHURN_TICKS = 100,

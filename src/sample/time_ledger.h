@@ -300,7 +300,7 @@ void wp_time_ledger_add_run(struct wp_time_ledger *ledger, uint64_t ns);
 static inline void wp_time_ledger_begin_entry(struct wp_time_ledger *ledger)
 {
 	ledger->run_before_ns += ledger->run_ns;
-	ledger->run_ns = 0;
+	ledger->run_ns = ledger->guessed_ns = 0;
 }
 
 #endif

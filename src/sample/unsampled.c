@@ -76,10 +76,13 @@ void wp_unsampled_stop(struct wp_thread *t, bool at_call)
 	limit_backlog(ledger, ledger->unsampled_ns);
 }
 
-uint64_t wp_unsampled_kept(const struct wp_thread *t)
+uint64_t wp_unsampled_kept(struct wp_thread *t)
 {
 	const struct wp_perf *perf = t->target->cpu_events->perf;
-	uint64_t ns = perf && wp_perf_facts(perf)->user_only ? unsampled(t) : 0;
+	uint64_t ns = perf && wp_perf_facts(perf)->user_only &&
+				      can_be_stopped(t) ?
+			      unsampled(t) :
+			      0;
 
 	/* The backlog's running time was paid before it was known. */
 	return ns > t->time.backlog_ns ? ns - t->time.backlog_ns : 0;

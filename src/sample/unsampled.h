@@ -30,7 +30,7 @@ void wp_unsampled_stop(struct wp_thread *t, bool at_call);
 
 /* How much of T's running time stays owed, as only a stop can tell of it: the stacks that
  * CPU samples bring, or stops elsewhere, would be given time in calls. */
-uint64_t wp_unsampled_kept(const struct wp_thread *t);
+uint64_t wp_unsampled_kept(struct wp_thread *t);
 
 /* Record T's unsampled time with no stack if no stop can tell of it, or, where the event
  * is of user code only, none will as T, or the recording, has ENDED.  0 or -ENOMEM. */

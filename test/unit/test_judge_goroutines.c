@@ -326,11 +326,13 @@ static void a_program_that_is_stopped_is_in_no_deadlock(void **state)
 	(void)state;
 	start(locks);
 	d.processes[0].goroutines_wait_inside = true;
+	d.threads[0].times.still = true;
 	d.threads[0].state = WP_STATE_STOPPED;
 	d.threads[0].wait = WP_WAIT_NONE;
 	assert_int_equal(judge("is stopped"), WP_VERDICT_NO_PROGRESS);
 	start(locks);
 	d.processes[0].goroutines_wait_inside = true;
+	d.threads[0].times.still = true;
 	d.processes[0].hold = WP_HOLD_FROZEN;
 	assert_int_equal(judge("is frozen"), WP_VERDICT_NO_PROGRESS);
 }
