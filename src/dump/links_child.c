@@ -13,6 +13,7 @@
 #include "wallprof/access.h"
 #include "wallprof/children.h"
 #include "wallprof/clock.h"
+#include "wallprof/kcmp.h"
 #include "wallprof/procfs.h"
 #include "wallprof/syscall_nr.h"
 #include "wallprof/vec.h"
@@ -22,51 +23,80 @@ enum { CHILDREN_MAX = 1 << 22 };
 /* The processes are asked who traces them for so long. */
 #define TRACERS_NS (1 * WP_NS_PER_S)
 
-/* The child that a vfork waits for is the last one of its thread. */
-static pid_t find_vfork_child(const struct wp_snapshot_process *process,
-			      pid_t tid)
+/* Replace PIDS by the children of PROCESS's thread TID; by none if they cannot be read.
+ * 0 or -ENOMEM. */
+static int list_children(struct wp_tids *pids,
+			 const struct wp_snapshot_process *process, pid_t tid)
 {
-	struct wp_tids pids = WP_TIDS_INIT;
 	struct wp_text text = WP_TEXT_INIT;
 	char path[64];
-	pid_t pid = 0;
+	int rc;
 
+	pids->len = 0;
 	snprintf(path, sizeof(path), "%d/children", tid);
-	if (!wp_text_read(&text, process->process.task_fd, path,
-			  CHILDREN_MAX) &&
-	    !wp_children_parse(&pids, text.data, text.len) && pids.len)
-		pid = pids.v[pids.len - 1];
+	rc = wp_text_read(&text, process->process.task_fd, path, CHILDREN_MAX);
+	if (!rc)
+		rc = wp_children_parse(pids, text.data, text.len);
 	wp_text_clear(&text);
-	wp_tids_clear(&pids);
-	return pid;
+	if (rc)
+		pids->len = 0;
+	return rc == -ENOMEM ? rc : 0;
 }
 
-static bool is_vfork(const struct wp_snapshot_process *process,
-		     const struct wp_dump_call *call)
+/* Keep those of PIDS that have the memory of TID. */
+static void keep_sharers(struct wp_tids *pids, pid_t tid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < pids->len; i++)
+		if (wp_kcmp_memory_is_one(tid, pids->v[i]))
+			pids->v[n++] = pids->v[i];
+	/* None may be looked into, or the call did not ask for that. */
+	if (n)
+		pids->len = n;
+}
+
+/* The flags of clone(2) that CALL has; 0: not known. */
+static uint64_t clone_flags(const struct wp_snapshot_process *process,
+			    const struct wp_dump_call *call)
 {
 	uint64_t flags = call->args[0];
 
 	if (call->nr == SYS_vfork)
-		return true;
+		return CLONE_VFORK | CLONE_VM;
 	if (call->nr == SYS_clone3 &&
 	    wp_process_read(&process->process, call->args[0], &flags,
 			    sizeof(flags)) != sizeof(flags))
-		return false;
-	return flags & CLONE_VFORK;
+		return 0;
+	return flags;
 }
 
+/* The thread's last child may be another one: it gets the orphans below it if it is a
+ * subreaper or the first process (prctl(2)).  A vfork's has its memory. */
 static int add_vfork_child(struct wp_links *links, uint32_t thread)
 {
-	const struct wp_dump_thread *t = wp_links_thread(links, thread);
+	struct wp_dump_thread *t = wp_links_thread(links, thread);
 	const struct wp_snapshot_process *process = wp_links_process(links,
 								     thread);
-	pid_t pid = is_vfork(process, &t->call) ?
-			    find_vfork_child(process, t->tid) :
-			    0;
+	uint64_t flags = clone_flags(process, &t->call);
+	struct wp_tids pids = WP_TIDS_INIT;
+	int rc;
 
-	return pid ? wp_links_add_edge(links, WP_EDGE_CHILD, thread, pid,
-				       "vfork child") :
-		     0;
+	if (!(flags & CLONE_VFORK) || wp_links_is_full(links, thread))
+		return 0;
+	/* It is the parent's child then. */
+	if (flags & CLONE_PARENT) {
+		t->open_ended = true;
+		return 0;
+	}
+	rc = list_children(&pids, process, t->tid);
+	if (flags & CLONE_VM)
+		keep_sharers(&pids, t->tid);
+	for (size_t i = 0; i < pids.len && !rc; i++)
+		rc = wp_links_add_edge(links, WP_EDGE_CHILD, thread, pids.v[i],
+				       "vfork child");
+	wp_tids_clear(&pids);
+	return rc;
 }
 
 /* Add who traces thread TID, if anybody does, unless it was added last: most threads of a
