@@ -136,6 +136,18 @@ static int add_tracers_of(struct wp_links *links, pid_t pid, uint64_t until_ns)
 	return rc;
 }
 
+/* Sort TRACERS and drop repeats: two may trace threads by turns. */
+static void keep_different(struct wp_tids *tracers)
+{
+	size_t n = 0;
+
+	wp_tids_sort(tracers);
+	for (size_t i = 0; i < tracers->len; i++)
+		if (!n || tracers->v[n - 1] != tracers->v[i])
+			tracers->v[n++] = tracers->v[i];
+	tracers->len = n;
+}
+
 static int find_tracers(struct wp_links *links)
 {
 	uint64_t until_ns = wp_clock_ns() + TRACERS_NS;
@@ -154,6 +166,7 @@ static int find_tracers(struct wp_links *links)
 	}
 	if (dir)
 		closedir(dir);
+	keep_different(&links->tracers);
 	return rc;
 }
 
@@ -161,6 +174,8 @@ static int find_tracers(struct wp_links *links)
 static bool may_trace(const struct wp_links *links,
 		      const struct wp_process *process)
 {
+	if (links->tracers_cut)
+		return true;
 	for (size_t i = 0; i < links->tracers.len; i++) {
 		char name[32];
 
@@ -168,7 +183,7 @@ static bool may_trace(const struct wp_links *links,
 		if (!faccessat(process->task_fd, name, F_OK, 0))
 			return true;
 	}
-	return links->tracers_cut;
+	return false;
 }
 
 /* wait4(2) ends for what a process traces as well, which need be no child of it. */

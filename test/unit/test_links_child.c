@@ -6,9 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +59,7 @@ static void add_edges(struct wp_dump_call call)
 static int sleep_on(void *arg)
 {
 	(void)arg;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	return pause();
 }
 
@@ -134,6 +138,97 @@ static void what_makes_a_sibling_or_a_thread_waits_for_no_child(void **state)
 	wp_dump_clear(&snapshot.dump);
 }
 
+enum { TRACED = 6 };
+static pid_t traced[TRACED];
+static pthread_barrier_t turn;
+
+/* Start a child that this thread traces. */
+static pid_t start_traced(void)
+{
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) ||
+		    write(ends[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	return pid;
+}
+
+/* Start each second child, and end them. */
+static void *start_some(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < TRACED; i++) {
+		if (i % 2)
+			traced[i] = start_traced();
+		pthread_barrier_wait(&turn);
+	}
+	pthread_barrier_wait(&turn);
+	for (int i = 1; i < TRACED; i += 2)
+		end(traced[i]);
+	return NULL;
+}
+
+static void two_that_trace_by_turns_are_listed_once(void **state)
+{
+	const struct wp_dump_call call = { .nr = SYS_wait4,
+					   .args = { (uint64_t)-1 } };
+	pthread_t other;
+
+	(void)state;
+	pthread_barrier_init(&turn, NULL, 2);
+	assert_int_equal(pthread_create(&other, NULL, start_some, NULL), 0);
+	for (int i = 0; i < TRACED; i++) {
+		if (i % 2 == 0)
+			traced[i] = start_traced();
+		pthread_barrier_wait(&turn);
+	}
+	links.tracers_known = false;
+	add_edges(call);
+	assert_true(links.tracers_known);
+	assert_true(t->open_ended);
+	assert_int_equal(snapshot.dump.nedges, TRACED);
+	assert_true(links.tracers_cut || links.tracers.len >= 2);
+	for (size_t i = 1; i < links.tracers.len; i++)
+		assert_true(links.tracers.v[i - 1] < links.tracers.v[i]);
+	pthread_barrier_wait(&turn);
+	pthread_join(other, NULL);
+	for (int i = 0; i < TRACED; i += 2)
+		end(traced[i]);
+	pthread_barrier_destroy(&turn);
+	wp_dump_clear(&snapshot.dump);
+}
+
+/* A search that took too long found not all who trace. */
+static void who_may_trace_unseen_waits_for_others_too(void **state)
+{
+	const struct wp_dump_call call = { .nr = SYS_wait4,
+					   .args = { (uint64_t)-1 } };
+	pid_t child = start_child(0);
+
+	(void)state;
+	links.tracers_known = true;
+	for (int cut = 0; cut < 2; cut++) {
+		links.tracers_cut = cut;
+		add_edges(call);
+		assert_int_equal(snapshot.dump.nedges, 1);
+		assert_int_equal(t->open_ended, cut);
+	}
+	end(child);
+	wp_dump_clear(&snapshot.dump);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +238,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_makes_a_sibling_or_a_thread_waits_for_no_child,
 			open_self, close_self),
+		cmocka_unit_test_setup_teardown(
+			two_that_trace_by_turns_are_listed_once, open_self,
+			close_self),
+		cmocka_unit_test_setup_teardown(
+			who_may_trace_unseen_waits_for_others_too, open_self,
+			close_self),
 	};
 
 	return cmocka_run_group_tests_name("links_child", tests, NULL, NULL);
