@@ -27,16 +27,6 @@ def is_near(a, b):
     return all(abs(a[k] - b[k]) <= 1 + 1e-3 * b[k] for k in a.keys() | b.keys())
 
 
-def rate_apart(got, want):
-    """Take out of GOT's delays how wrong Go is about the rate of its ticks, which it
-    measures once, in 100 ms in which it may lose its CPU: one factor for all."""
-    mine, truth = (sum(v["delay"] for v in both.values()) for both in (got, want))
-    if truth:
-        assert abs(mine / truth - 1) < 0.01, (mine, truth)
-        for v in got.values():
-            v["delay"] *= truth / mine
-
-
 def compare(target, place, kinds=tuple(KINDS)):
     """Dump the books of the fixture, have it write the same, and compare them:
     {kind: number of stacks}."""
@@ -59,7 +49,6 @@ def compare(target, place, kinds=tuple(KINDS)):
                any(f[0].startswith(only) for f in k[0])}
         assert got.keys() == want.keys(), (
             kind, sorted(got.keys() ^ want.keys())[:2])
-        rate_apart(got, want)
         wrong = [(k, got[k], want[k]) for k in got
                  if not is_near(got[k], want[k])]
         assert not wrong, (kind, len(wrong), len(got), wrong[0])
