@@ -168,7 +168,7 @@ struct wp_serve_http {
 	const char *token;
 	/* Questions go there, answers come from there (SOCK_SEQPACKET). */
 	int ask;
-	/* The number of the first one: answers to those of a process before may still
+	/* The first question's number: answers to questions of an earlier process may still
 	 * come. */
 	uint32_t nasked;
 	/* Of the process that made this one. */

@@ -51,7 +51,7 @@ struct serve {
 	char token[TOKEN_SIZE];
 	pid_t http;
 	uint64_t http_ns;
-	/* How many of it there have been. */
+	/* How many processes that parse HTTP have been started. */
 	uint32_t nhttp;
 	/* It is said that one cannot be started, and that a search failed. */
 	bool http_is_said;

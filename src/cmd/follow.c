@@ -30,7 +30,7 @@ enum { TREE_MAX = 100000 };
 
 /* Starts are told by a clock of 10 ms. */
 #define START_NS (10 * WP_NS_PER_MS)
-/* Who has lived for no longer has done hardly anything before. */
+/* A process that is no older has done hardly anything under its name before. */
 #define YOUNG_NS (100 * WP_NS_PER_MS)
 
 static size_t place_of(const struct wp_tids *pids, pid_t pid)

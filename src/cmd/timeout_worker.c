@@ -351,7 +351,7 @@ static void write_dump(struct command *command)
 {
 	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
 	struct wp_err err = WP_ERR_INIT, why = WP_ERR_INIT;
-	/* To write may take long. */
+	/* The time for names ran out before the dump was written, which may take long. */
 	bool were_names_cut;
 	int rc;
 

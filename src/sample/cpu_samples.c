@@ -218,7 +218,8 @@ static void drop_samples(struct wp_thread *t)
 }
 
 /* Go on without events: all CPU time of each thread, that of before included, is
- * divided over its running samples.  Where there were none, its CPU samples are. */
+ * divided over its running samples.  In a recording without those, the CPU samples so far
+ * stand for them. */
 static void give_up_events(struct wp_target *target)
 {
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_WALL];

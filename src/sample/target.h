@@ -72,7 +72,7 @@ struct wp_target {
 	struct wp_tids tids;
 	uint64_t listed_ns;
 	uint64_t list_cost_ns;
-	/* Before that tick threads end and begin. */
+	/* Threads are taken to end and begin until this tick. */
 	uint64_t churn_until;
 	/* Threads to look at in the next tick, whatever the scan says, by tid; and those
 	 * of the tick before. */

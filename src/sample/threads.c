@@ -228,7 +228,7 @@ static int end_thread(struct wp_target *target, struct wp_thread *t)
 	int rc = WP_VEC_ROOM(target->ended, target->nended, target->cap_ended,
 			     1);
 
-	/* This tick has not met it. */
+	/* No look of this tick has met T. */
 	wp_threads_settle(t);
 	if (!rc)
 		target->ended[target->nended++] = t;
