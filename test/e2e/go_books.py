@@ -35,6 +35,8 @@ def compare(target, place, kinds=tuple(KINDS)):
                  output=place / f"{kind}.pb.gz").check()
     target.proc.send_signal(signal.SIGUSR1)
     target.read_line("done")
+    rate = place / "rate"
+    factor = float(rate.read_text()) if rate.exists() else 1
     counts = {}
     for kind in kinds:
         only = KINDS[kind]
@@ -42,6 +44,9 @@ def compare(target, place, kinds=tuple(KINDS)):
                              noted=True)
         mine, truth = (stacks_of(place / name)
                        for name in (f"{kind}.pb.gz", kind))
+        for values in truth.values():
+            if "delay" in values:
+                values["delay"] *= factor
         # What it did not do after the dump, to write.
         want = {k: v for k, v in truth.items() if any(v.values()) and
                 any(f[0].startswith(only) for f in k[0])}
