@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make e2e [T=expr]   end-to-end tests (pytest -k): most of them E2E_JOBS at a
 #                     time, for they wait more than they compute; then, one
-#                     after the other, those marked alone
+#                     after the other, those marked alone, whatever failed before
 # make soak [T=expr]  what takes minutes
 # make faults         write the figures of the last whole runs, and of the last
 #                     fuzzing, into FAULTS.md
@@ -21,10 +21,12 @@ e2e-programs: $(O)/wallprof $(DOCS) $(TOOLS) $(O)/test_pprof fixtures-all
 # Status 5 of pytest: T names no such test.
 e2e: deps-test e2e-programs
 	$(Q)$(if $(T),,test/e2e/faults.py begin check)
-	$(Q)TOTALS=e2e $(call faults_log,check) $(PYTEST) -n $(E2E_JOBS) -m 'not soak and not alone' \
-		test/e2e || [ $$? = 5 ]
-	$(Q)TOTALS=e2e-alone $(call faults_log,check) $(PYTEST) -p no:xdist -m 'alone and not soak' \
-		test/e2e || [ $$? = 5 ]
+	$(Q)rc=0; \
+	TOTALS=e2e $(call faults_log,check) $(PYTEST) -n $(E2E_JOBS) -m 'not soak and not alone' \
+		test/e2e || [ $$? = 5 ] || rc=1; \
+	TOTALS=e2e-alone $(call faults_log,check) $(PYTEST) -p no:xdist -m 'alone and not soak' \
+		test/e2e || [ $$? = 5 ] || rc=1; \
+	exit $$rc
 	$(Q)$(if $(T),,cd build/faults && mv check.part check)
 soak: E2E_SECONDS := $(SOAK_SECONDS)
 soak: deps-test e2e-programs

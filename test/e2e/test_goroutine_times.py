@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -480,9 +481,14 @@ def test_one_that_runs_may_wait_for_a_cpu(tmp_path):
 def test_one_that_runs_may_wait_for_a_page(start, profile):
     """Three quarters of the time; Go says that it runs."""
     target = start("gofaults")
-    before = times_of(target)
-    _, p = profile(target.pid, "-d", 4)
-    took = [y - x for x, y in zip(before, times_of(target))]
+    times = []
+
+    def record():
+        times.append(times_of(target))
+        end = time.monotonic() + 4
+        return lambda: time.monotonic() > end and not times.append(times_of(target))
+    _, p = profile(target.pid, until=record)
+    took = [y - x for x, y in zip(*times)]
     truth = shares(took)
     target.assert_unharmed()
     ns = collections.Counter()
