@@ -20,10 +20,17 @@ struct wp_goroutine_mark {
 	uint8_t reason;
 	/* It waits for what another goroutine must do (a channel, a lock). */
 	bool waits_inside;
-	/* It is one of Go's runtime; it waits for signals (os/signal). */
+	/* It is one of Go's runtime, and runs nothing that the program gave it; it
+	 * waits for signals (os/signal). */
 	bool is_runtime;
 	bool takes_signals;
 };
+
+/* The mark of a goroutine of PROGRAM that has these words. */
+struct wp_goroutine_mark
+wp_goroutine_marks_make(const struct wp_go_program *program,
+			const struct wp_goroutine_words *words,
+			const struct wp_goroutine_more *more);
 
 /* Goroutines of one go statement and first function that have ended: the id of the last
  * that was made, as far as no other has its struct. */

@@ -62,6 +62,49 @@ static bool is_inside(const char *reason)
 	return false;
 }
 
+/* Does one of Go's runtime that began with START run what the program gave it, a
+ * finalizer or what runtime.AddCleanup was given, unless it waits for REASON? */
+static bool runs_given(const char *start,
+		       const struct wp_goroutine_words *words,
+		       const char *reason)
+{
+	static const char *const starts[] = {
+		"runtime.runfinq",
+		"runtime.runFinalizers",
+		"runtime.runCleanups",
+	};
+
+	if (words->state == WP_GOROUTINE_WAITING &&
+	    (!strcmp(reason, "finalizer wait") ||
+	     !strcmp(reason, "cleanup wait")))
+		return false;
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++)
+		if (!strcmp(start, starts[i]))
+			return true;
+	return false;
+}
+
+struct wp_goroutine_mark
+wp_goroutine_marks_make(const struct wp_go_program *program,
+			const struct wp_goroutine_words *words,
+			const struct wp_goroutine_more *more)
+{
+	const char *reason = wp_go_program_reason(program, more->reason);
+	bool is_runtime = wp_go_program_is_runtime(program, more->start_avma);
+	const char *start = wp_go_program_function(program, more->start_avma);
+
+	return (struct wp_goroutine_mark){
+		.words = *words,
+		.created_avma = more->created_avma,
+		.start_avma = more->start_avma,
+		.reason = more->reason,
+		.waits_inside = words->state == WP_GOROUTINE_WAITING &&
+				is_inside(reason),
+		.takes_signals = start && !strcmp(start, "os/signal.loop"),
+		.is_runtime = is_runtime && !runs_given(start, words, reason),
+	};
+}
+
 static void mark_one(void *ctx, uint32_t index,
 		     const struct wp_goroutine_words *words,
 		     const uint8_t *bytes)
@@ -69,7 +112,6 @@ static void mark_one(void *ctx, uint32_t index,
 	struct marker *m = ctx;
 	struct wp_goroutine_marks *marks = m->marks;
 	struct wp_goroutine_more more;
-	const char *start;
 
 	(void)index;
 	if (m->rc)
@@ -83,19 +125,8 @@ static void mark_one(void *ctx, uint32_t index,
 	if (m->rc)
 		return;
 	more = wp_goroutine_looks_more(m->looks, bytes);
-	start = wp_go_program_function(m->program, more.start_avma);
-	marks->v[marks->n++] = (struct wp_goroutine_mark){
-		.words = *words,
-		.created_avma = more.created_avma,
-		.start_avma = more.start_avma,
-		.reason = more.reason,
-		.waits_inside = words->state == WP_GOROUTINE_WAITING &&
-				is_inside(wp_go_program_reason(m->program,
-							       more.reason)),
-		.takes_signals = start && !strcmp(start, "os/signal.loop"),
-		.is_runtime = wp_go_program_is_runtime(m->program,
-						       more.start_avma),
-	};
+	marks->v[marks->n++] = wp_goroutine_marks_make(m->program, words,
+						       &more);
 }
 
 /* Where MARKS have those of CREATED_AVMA and START_AVMA; NULL: none has ended. */

@@ -13,6 +13,8 @@
 
 #include "few_allocations.h"
 
+#include "go_maker.h"
+
 #include "wallprof/goroutine_marks.h"
 
 enum { MANY = 40 };
@@ -193,6 +195,70 @@ static void all_that_wait_inside(void **state)
 	assert_false(change.all_wait_inside);
 }
 
+static struct made_go made;
+static struct wp_go_program *program;
+
+/* The made program's second function becomes FUNCTION. */
+static void open_program(const char *function)
+{
+	made_go_init(&made);
+	strcpy((char *)made.file + MADE_NAMES + 10, function);
+	made_reason(&made, 5, "finalizer wait");
+	made_reason(&made, 6, "cleanup wait");
+	assert_int_equal(made_open(&made, &program, NULL), 0);
+}
+
+/* One in STATE for REASON that began with that function. */
+static struct wp_goroutine_mark mark_of(enum wp_goroutine_state state,
+					uint8_t reason)
+{
+	const struct wp_goroutine_words words = { .id = 7,
+						  .state = (uint8_t)state };
+	const struct wp_goroutine_more more = {
+		.start_avma = MADE_TEXT + MADE_BIAS + MADE_FUNC,
+		.reason = reason,
+	};
+
+	return wp_goroutine_marks_make(program, &words, &more);
+}
+
+/* It may end the waits of all others. */
+static void what_runs_a_finalizer_is_the_programs(void **state)
+{
+	static const struct {
+		const char *function;
+		uint8_t idle;
+		bool is_given;
+	} cases[] = {
+		{ "runtime.runfinq", 5, true },
+		{ "runtime.runFinalizers", 5, true },
+		{ "runtime.runCleanups", 6, true },
+		{ "runtime.bgsweep", 5, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const bool is_runtime = !cases[i].is_given;
+
+		open_program(cases[i].function);
+		assert_true(mark_of(WP_GOROUTINE_WAITING, cases[i].idle)
+				    .is_runtime);
+		assert_int_equal(
+			mark_of(WP_GOROUTINE_RUNNING, cases[i].idle).is_runtime,
+			is_runtime);
+		assert_int_equal(mark_of(WP_GOROUTINE_WAITING, 4).is_runtime,
+				 is_runtime);
+		assert_true(mark_of(WP_GOROUTINE_WAITING, 4).waits_inside);
+		make(5, 0);
+		after[0].is_runtime = before[0].is_runtime = true;
+		after[1] = mark_of(WP_GOROUTINE_RUNNING, cases[i].idle);
+		after[1].words.id = 2;
+		compare();
+		assert_int_equal(change.all_wait_inside, is_runtime);
+		wp_go_program_free(program);
+	}
+}
+
 static void what_was_not_read_says_nothing(void **state)
 {
 	(void)state;
@@ -274,6 +340,7 @@ int main(void)
 		cmocka_unit_test(a_leak_is_told_before_a_queue),
 		cmocka_unit_test(what_waits_for_the_world_outside_is_no_group),
 		cmocka_unit_test(all_that_wait_inside),
+		cmocka_unit_test(what_runs_a_finalizer_is_the_programs),
 		cmocka_unit_test(what_was_not_read_says_nothing),
 		cmocka_unit_test(what_has_no_goroutine_any_more_says_nothing),
 		cmocka_unit_test(a_program_without_goroutines_has_no_marks),
