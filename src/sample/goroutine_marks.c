@@ -62,6 +62,14 @@ static bool is_inside(const char *reason)
 	return false;
 }
 
+/* It waits, also if the garbage collector has found that nothing can end that (Go 1.26,
+ * _Gleaked). */
+static bool is_parked(const struct wp_goroutine_words *words)
+{
+	return words->state == WP_GOROUTINE_WAITING ||
+	       words->state == WP_GOROUTINE_LEAKED;
+}
+
 /* Does one of Go's runtime that began with START run what the program gave it, a
  * finalizer or what runtime.AddCleanup was given, unless it waits for REASON? */
 static bool runs_given(const char *start,
@@ -98,8 +106,7 @@ wp_goroutine_marks_make(const struct wp_go_program *program,
 		.created_avma = more->created_avma,
 		.start_avma = more->start_avma,
 		.reason = more->reason,
-		.waits_inside = words->state == WP_GOROUTINE_WAITING &&
-				is_inside(reason),
+		.waits_inside = is_parked(words) && is_inside(reason),
 		.takes_signals = start && !strcmp(start, "os/signal.loop"),
 		.is_runtime = is_runtime && !runs_given(start, words, reason),
 	};
@@ -249,7 +256,10 @@ void wp_goroutine_marks_clear(struct wp_goroutine_marks *marks)
 static bool has_run(const struct wp_goroutine_mark *a,
 		    const struct wp_goroutine_mark *b)
 {
-	return a->words.status != b->words.status ||
+	bool is_found_leaked = a->words.state == WP_GOROUTINE_WAITING &&
+			       b->words.state == WP_GOROUTINE_LEAKED;
+
+	return (a->words.status != b->words.status && !is_found_leaked) ||
 	       a->words.seq != b->words.seq ||
 	       a->words.sp_avma != b->words.sp_avma ||
 	       a->words.pc_avma != b->words.pc_avma || a->reason != b->reason;

@@ -259,6 +259,27 @@ static void what_runs_a_finalizer_is_the_programs(void **state)
 	}
 }
 
+/* As the garbage collector marks who waits for what none can do any more. */
+static void one_that_has_leaked_waits_as_before(void **state)
+{
+	(void)state;
+	open_program("main.wait");
+	assert_true(mark_of(WP_GOROUTINE_LEAKED, 3).waits_inside);
+	assert_false(mark_of(WP_GOROUTINE_LEAKED, 2).waits_inside);
+	assert_false(mark_of(WP_GOROUTINE_RUNNABLE, 3).waits_inside);
+	wp_go_program_free(program);
+	make(10, 10);
+	after[3].words.status = 10;
+	after[3].words.state = WP_GOROUTINE_LEAKED;
+	compare();
+	assert_int_not_equal(change.grown_id, 0);
+	make(10, 10);
+	after[3].words.status = 1;
+	after[3].words.state = WP_GOROUTINE_RUNNABLE;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+}
+
 static void what_was_not_read_says_nothing(void **state)
 {
 	(void)state;
@@ -341,6 +362,7 @@ int main(void)
 		cmocka_unit_test(what_waits_for_the_world_outside_is_no_group),
 		cmocka_unit_test(all_that_wait_inside),
 		cmocka_unit_test(what_runs_a_finalizer_is_the_programs),
+		cmocka_unit_test(one_that_has_leaked_waits_as_before),
 		cmocka_unit_test(what_was_not_read_says_nothing),
 		cmocka_unit_test(what_has_no_goroutine_any_more_says_nothing),
 		cmocka_unit_test(a_program_without_goroutines_has_no_marks),
