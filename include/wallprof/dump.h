@@ -157,8 +157,11 @@ struct wp_dump_wait {
 	/* Where it is; 0: it is a descriptor. */
 	uint64_t avma;
 	int32_t fd;
-	/* Of a channel: its values, and how many it has room for. */
+	/* Of a channel: it is a timer's, or like one; its values, and how many it has
+	 * room for. */
 	bool is_channel;
+	bool is_timers;
+	bool may_be_timers;
 	uint64_t len;
 	uint64_t cap;
 };

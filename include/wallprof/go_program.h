@@ -108,9 +108,11 @@ struct wp_go_object {
 	enum wp_go_object_kind kind;
 	/* Of a descriptor: it waits to write, else to read. */
 	bool writes;
-	/* Of a channel: it is closed; a timer's (Go 1.23 and later). */
+	/* Of a channel: it is closed; a timer's (Go 1.23 and later); like a timer's,
+	 * as far as that is not told. */
 	bool is_closed;
 	bool is_timers;
+	bool may_be_timers;
 	int32_t fd;
 	/* Of a channel, or of a semaphore's word; sync.Cond. */
 	uint64_t avma;

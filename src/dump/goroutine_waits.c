@@ -172,6 +172,8 @@ static int add_wait(struct wp_dump *dump, struct wp_snapshot_process *process,
 	wait->avma = object->avma;
 	wait->fd = object->fd;
 	wait->is_channel = object->kind == WP_GO_OBJECT_CHANNEL;
+	wait->is_timers = object->is_timers;
+	wait->may_be_timers = object->may_be_timers;
 	wait->len = object->len;
 	wait->cap = object->cap;
 	if (wait->is_channel)

@@ -24,9 +24,12 @@ enum {
 	/* hchan: qcount, dataqsiz, buf, elemsize, closed, timer (Go 1.23). */
 	CHANNEL = 40,
 	CHANNEL_CAP = 8,
+	CHANNEL_ELEM = 24,
 	CHANNEL_CLOSED = 28,
 	CHANNEL_TIMER = 32,
 	TIMER_MINOR = 23,
+	/* A time.Time, for one of which a timer's channel has room. */
+	TIME = 24,
 	/* sync.Cond: its locker comes before the list that waiters are in. */
 	COND_LIST = 16,
 	/* pollDesc: fd; rg and wg follow each other. */
@@ -73,6 +76,8 @@ static bool read_channel(struct wp_go_program *p, uint64_t avma,
 		.is_closed = wp_go_u32(c, CHANNEL_CLOSED),
 		.is_timers = p->layout->minor >= TIMER_MINOR &&
 			     wp_go_u64(c, CHANNEL_TIMER),
+		.may_be_timers = wp_go_u64(c, CHANNEL_CAP) == 1 &&
+				 (uint16_t)wp_go_u32(c, CHANNEL_ELEM) == TIME,
 	};
 	return ret->len <= ret->cap;
 }

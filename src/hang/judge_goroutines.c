@@ -185,6 +185,35 @@ static void say_grown(const struct wp_dump *dump,
 		p->pid, grown, created, *wait ? "; one waits for " : "", wait);
 }
 
+/* Does a thread of P run?  It may be the one that waits for timers else. */
+static bool runs(const struct wp_dump *dump, const struct wp_dump_process *p)
+{
+	for (uint32_t i = 0; i < p->nthreads; i++) {
+		enum wp_state state = dump->threads[p->first_thread + i].state;
+
+		if (state == WP_STATE_RUNNING || state == WP_STATE_RUNNABLE)
+			return true;
+	}
+	return false;
+}
+
+/* May a timer wake G?  Which channels are timers' is told since Go 1.23, unless these
+ * are as before (GODEBUG=asynctimerchan=1). */
+static bool waits_for_timer(const struct wp_dump *dump,
+			    const struct wp_dump_process *p,
+			    const struct wp_dump_goroutine *g)
+{
+	for (uint32_t i = 0; i < g->nwaits; i++) {
+		const struct wp_dump_wait *wait =
+			&dump->waits[g->first_wait + i];
+
+		if (wait->is_timers || (wait->may_be_timers &&
+					(has_timer(dump, p) || runs(dump, p))))
+			return true;
+	}
+	return false;
+}
+
 enum wp_verdict wp_judge_goroutines(struct wp_judge *j, uint32_t p, char *why,
 				    size_t size)
 {
@@ -215,7 +244,8 @@ enum wp_verdict wp_judge_goroutines(struct wp_judge *j, uint32_t p, char *why,
 			return g ? WP_VERDICT_DEADLOCK : WP_VERDICT_NO_PROGRESS;
 		}
 	}
-	if (!proc->grown || proc->grown_is_queue)
+	if (!proc->grown || proc->grown_is_queue ||
+	    waits_for_timer(dump, proc, &dump->goroutines[proc->grown - 1]))
 		return WP_VERDICT_HEALTHY;
 	say_grown(dump, proc, why, size);
 	return WP_VERDICT_NO_PROGRESS;

@@ -79,7 +79,7 @@ def test_a_queue_that_is_emptied_now_and_then(start):
 
 @pytest.mark.parametrize("mode", ["server", "pool", "idle", "ticker",
                                   "timer-lock", "timer-tick", "timer-final",
-                                  "waitgroup"])
+                                  "timer-group", "waitgroup"])
 def test_what_is_healthy(start, mode):
     target = start("gohang", mode)
     for _ in range(3):

@@ -106,6 +106,24 @@ static void channels_of_a_select_are_told(void **state)
 	assert_false(object(f, 0, 1)->is_closed || object(f, 0, 1)->is_timers);
 }
 
+/* They have room for one time.Time. */
+static void a_channel_may_be_a_timers(void **state)
+{
+	struct fixture *f = *state;
+
+	made_put(f->made.memory, MADE_CHANNEL + 8, 1, 8);
+	made_put(f->made.memory, MADE_CHANNEL + 24, 24, 2);
+	made_put(f->made.memory, MADE_CHANNEL + MADE_CHANNEL_STEP + 8, 1, 8);
+	made_put(f->made.memory, MADE_CHANNEL + MADE_CHANNEL_STEP + 24, 8, 2);
+	read_all(f, 0);
+	assert_true(object(f, 0, 0)->may_be_timers);
+	assert_false(object(f, 0, 1)->may_be_timers);
+	made_put(f->made.memory, MADE_CHANNEL + 8, 2, 8);
+	wp_goroutines_clear(&f->all);
+	read_all(f, 0);
+	assert_false(object(f, 0, 0)->may_be_timers);
+}
+
 static void a_semaphore_is_found_by_the_stack(void **state)
 {
 	struct fixture *f = *state;
@@ -291,6 +309,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(channels_of_a_select_are_told),
+		TEST(a_channel_may_be_a_timers),
 		TEST(a_semaphore_is_found_by_the_stack),
 		TEST(a_descriptor_is_told_by_the_poller),
 		TEST(polls_that_lie_tell_nothing),

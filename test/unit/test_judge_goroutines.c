@@ -252,6 +252,41 @@ static void add_waiters(uint64_t avma, const char *kind)
 	add_waiter(avma, kind);
 }
 
+static void those_that_wait_for_timers_may_get_more(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 4; way++) {
+		/* Whether it is a timer's, a timer must say. */
+		bool is_sure = way & 1, has_timer = way & 2;
+
+		start(sends);
+		d.processes[0].grown = 1;
+		d.processes[0].nafter = 40;
+		d.threads[0].call.timed = has_timer;
+		set_wait(&d.goroutines[0], 0x40, "channel");
+		wp_dump_add_wait(&d);
+		d.goroutines[0].nwaits = 2;
+		d.waits[1].is_timers = is_sure;
+		d.waits[1].may_be_timers = true;
+		assert_int_equal(judge(""), is_sure || has_timer ?
+						    WP_VERDICT_HEALTHY :
+						    WP_VERDICT_NO_PROGRESS);
+	}
+	/* Who waits for timers runs. */
+	start(sends);
+	d.processes[0].grown = 1;
+	d.threads[0].state = WP_STATE_RUNNABLE;
+	set_wait(&d.goroutines[0], 0x40, "channel");
+	d.waits[0].may_be_timers = true;
+	assert_int_equal(judge(""), WP_VERDICT_HEALTHY);
+	/* It waits for something else. */
+	start(sends);
+	d.processes[0].grown = 1;
+	d.threads[0].call.timed = true;
+	set_wait(&d.goroutines[0], 0x40, "channel");
+	assert_int_equal(judge("only get more"), WP_VERDICT_NO_PROGRESS);
+}
+
 static void a_lock_that_several_wait_for_is_named(void **state)
 {
 	(void)state;
@@ -347,6 +382,7 @@ int main(void)
 		cmocka_unit_test(signals_and_timers_may_come),
 		cmocka_unit_test(a_thread_of_c_may_call_back),
 		cmocka_unit_test(a_group_that_grows_is_named),
+		cmocka_unit_test(those_that_wait_for_timers_may_get_more),
 		cmocka_unit_test(a_lock_that_several_wait_for_is_named),
 		cmocka_unit_test(waiters_of_one_lock_are_found_among_others),
 		cmocka_unit_test(what_was_not_read_is_said_not_to_be_judged),
