@@ -51,7 +51,8 @@ void wp_snapshot_open_go(struct wp_snapshot_sample *sample)
 	sample->go_table.image = NULL;
 }
 
-/* How far PC, in mapping M, is behind the start of a function of Go's. */
+/* How far PC, in mapping M, is behind the start of a function of Go's; one that starts
+ * there has not begun. */
 static uint32_t go_offset(const struct wp_snapshot_sample *sample,
 			  const struct wp_profile_mapping *m, uint64_t pc_avma)
 {
@@ -60,6 +61,8 @@ static uint32_t go_offset(const struct wp_snapshot_sample *sample,
 	struct wp_go_func func;
 
 	if (!table->image || m->image != table->image ||
+	    (!wp_go_table_find(table, svma, &func) &&
+	     svma == func.start_svma) ||
 	    wp_go_table_find(table, svma - 1, &func) || svma < func.start_svma)
 		return 0;
 	return (uint32_t)(svma - func.start_svma);
