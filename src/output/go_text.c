@@ -39,6 +39,22 @@ static void put_header(struct wp_buf *buf, const struct wp_dump *dump,
 	wp_buf_str(buf, "]:\n");
 }
 
+/* Without the types that a generic function is made for. */
+static void put_name(struct wp_buf *buf, const char *name)
+{
+	const char *open = strchr(name, '['), *close = strrchr(name, ']');
+	size_t at = buf->len;
+
+	wp_escape_file(buf, name);
+	if (buf->rc || !open || !close || close < open)
+		return;
+	while (buf->data[at] != '[')
+		at++;
+	buf->len = at;
+	wp_buf_str(buf, "[...]");
+	wp_escape_file(buf, close + 1);
+}
+
 static void put_place(struct wp_buf *buf, const struct wp_dump *dump,
 		      const struct wp_dump_frame *frame, uint32_t off)
 {
@@ -63,7 +79,7 @@ static void put_created(struct wp_buf *buf, const struct wp_dump *dump,
 	if (!g->created.nframes || g->id == 1 || !is_shown(dump, outer))
 		return;
 	wp_buf_str(buf, "created by ");
-	wp_escape_file(buf, wp_dump_str(dump, outer->function));
+	put_name(buf, wp_dump_str(dump, outer->function));
 	if (g->parent_id)
 		wp_buf_printf(buf, " in goroutine %" PRIu64, g->parent_id);
 	wp_buf_char(buf, '\n');
@@ -90,7 +106,7 @@ static void put_goroutine(struct wp_buf *buf, const struct wp_dump *dump,
 	for (uint32_t i = 0; i < g->stack.nframes; i++) {
 		if (!is_shown(dump, &frames[i]))
 			continue;
-		wp_escape_file(buf, wp_dump_str(dump, frames[i].function));
+		put_name(buf, wp_dump_str(dump, frames[i].function));
 		wp_buf_str(buf, "(...)\n");
 		put_place(buf, dump, &frames[i], frames[i].go_off);
 	}

@@ -153,6 +153,48 @@ static void those_that_are_alike_are_written_once(void **state)
 	wp_dump_clear(&d);
 }
 
+/* One in FUNCTIONS, innermost first, which CREATOR created, as Go's runtime prints it. */
+static void assert_as_go(const char *const *functions, const char *creator,
+			 const char *want)
+{
+	struct wp_dump d = WP_DUMP_INIT;
+	struct wp_dump_goroutine *g;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	add_process(&d, 42, "server");
+	g = add_goroutine(&d, 7, "chan receive");
+	g->waited_ns = UINT64_MAX;
+	for (; *functions; functions++)
+		add_go_frame(&d, *functions, 7, &g->stack);
+	g->created.first_frame = d.nframes;
+	if (creator)
+		add_go_frame(&d, creator, 12, &g->created);
+	assert_int_equal(wp_write_dump_go(&d, f), 0);
+	fclose(f);
+	assert_string_equal(text, want);
+	free(text);
+	wp_dump_clear(&d);
+}
+
+static void go_does_not_print_what_generic_functions_are_made_for(void **state)
+{
+	static const char *const functions[] = {
+		"runtime.gopark",
+		"main.park[go.shape.struct { main.a [4]int }]",
+		"main.(*list[go.shape.int]).each.func1", "main.odd]a[b", NULL
+	};
+
+	(void)state;
+	assert_as_go(functions, "main.start[go.shape.[]int,string]",
+		     "goroutine 7 [chan receive]:\n"
+		     "main.park[...](...)\n\t/src/main.go:7\n"
+		     "main.(*list[...]).each.func1(...)\n\t/src/main.go:7\n"
+		     "main.odd]a[b(...)\n\t/src/main.go:7\n"
+		     "created by main.start[...]\n\t/src/main.go:12\n");
+}
+
 static void add_wait(struct wp_dump *d, uint32_t goroutine, const char *kind,
 		     uint64_t avma, const char *text)
 {
@@ -308,6 +350,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_has_its_state_labels_frames_and_creator),
 		cmocka_unit_test(those_that_are_alike_are_written_once),
+		cmocka_unit_test(
+			go_does_not_print_what_generic_functions_are_made_for),
 		cmocka_unit_test(what_they_wait_for_is_said),
 		cmocka_unit_test(a_select_waits_for_any_of_its_channels),
 		cmocka_unit_test(what_cannot_be_read_is_said),
