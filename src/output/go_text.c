@@ -39,6 +39,12 @@ static void put_header(struct wp_buf *buf, const struct wp_dump *dump,
 	wp_buf_str(buf, "]:\n");
 }
 
+static bool is_panic(const struct wp_dump *dump,
+		     const struct wp_dump_frame *frame)
+{
+	return !strcmp(wp_dump_str(dump, frame->function), "runtime.gopanic");
+}
+
 /* Without the types that a generic function is made for. */
 static void put_name(struct wp_buf *buf, const char *name)
 {
@@ -103,10 +109,16 @@ static void put_goroutine(struct wp_buf *buf, const struct wp_dump *dump,
 	if (!g->stack.nframes)
 		wp_buf_str(buf, "\tgoroutine running on other thread; stack "
 				"unavailable\n");
+	nshown = 0;
 	for (uint32_t i = 0; i < g->stack.nframes; i++) {
-		if (!is_shown(dump, &frames[i]))
+		/* A panic is shown between what it runs and what it is of. */
+		bool panics = nshown && is_panic(dump, &frames[i]);
+
+		if (!panics && !is_shown(dump, &frames[i]))
 			continue;
-		put_name(buf, wp_dump_str(dump, frames[i].function));
+		nshown++;
+		put_name(buf, panics ? "panic" :
+				       wp_dump_str(dump, frames[i].function));
 		wp_buf_str(buf, "(...)\n");
 		put_place(buf, dump, &frames[i], frames[i].go_off);
 	}

@@ -195,6 +195,30 @@ static void go_does_not_print_what_generic_functions_are_made_for(void **state)
 		     "created by main.start[...]\n\t/src/main.go:12\n");
 }
 
+static void go_prints_a_panic_below_what_it_runs(void **state)
+{
+	static const char *const functions[] = { "runtime.gopark",
+						 "main.cleanUp",
+						 "runtime.gopanic", "main.f",
+						 NULL };
+	/* Nothing that is printed is above. */
+	static const char *const innermost[] = { "runtime.gopark",
+						 "runtime.gopanic", "main.f",
+						 NULL };
+	static const char *const alone[] = { "runtime.gopanic", NULL };
+
+	(void)state;
+	assert_as_go(functions, NULL,
+		     "goroutine 7 [chan receive]:\n"
+		     "main.cleanUp(...)\n\t/src/main.go:7\n"
+		     "panic(...)\n\t/src/main.go:7\n"
+		     "main.f(...)\n\t/src/main.go:7\n");
+	assert_as_go(innermost, NULL,
+		     "goroutine 7 [chan receive]:\n"
+		     "main.f(...)\n\t/src/main.go:7\n");
+	assert_as_go(alone, NULL, "");
+}
+
 static void add_wait(struct wp_dump *d, uint32_t goroutine, const char *kind,
 		     uint64_t avma, const char *text)
 {
@@ -352,6 +376,7 @@ int main(void)
 		cmocka_unit_test(those_that_are_alike_are_written_once),
 		cmocka_unit_test(
 			go_does_not_print_what_generic_functions_are_made_for),
+		cmocka_unit_test(go_prints_a_panic_below_what_it_runs),
 		cmocka_unit_test(what_they_wait_for_is_said),
 		cmocka_unit_test(a_select_waits_for_any_of_its_channels),
 		cmocka_unit_test(what_cannot_be_read_is_said),
