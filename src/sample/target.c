@@ -117,6 +117,9 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 		wp_clock_ns();
 	wp_pauses_init(&target->pauses, target->start_ns, options->max_stopped);
 	wp_common_begin(target->common, target->loop, target->start_ns);
+	/* Its map may have been waited for since its events were opened. */
+	if (!target->held)
+		wp_thread_starts_begin(target, target->start_ns);
 	if (!rc)
 		rc = open_kinds(target, err);
 	if (rc == -ESRCH)
@@ -160,7 +163,7 @@ void wp_target_begin_born(struct wp_target *target, uint64_t since_ns)
 	target->start_ns = target->last_tick_ns = target->region_end_ns =
 		since_ns;
 	target->tick = 1;
-	wp_thread_starts_begin_born(target, since_ns);
+	wp_thread_starts_begin(target, since_ns);
 }
 
 void wp_target_free(struct wp_target *target)

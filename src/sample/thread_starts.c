@@ -80,7 +80,7 @@ int wp_thread_starts_open(struct wp_target *target)
 	return 0;
 }
 
-void wp_thread_starts_begin_born(struct wp_target *target, uint64_t since_ns)
+void wp_thread_starts_begin(struct wp_target *target, uint64_t since_ns)
 {
 	if (target->thread_starts)
 		target->thread_starts->since_ns = since_ns;

@@ -20,8 +20,9 @@ struct wp_target;
 WP_MUST_CHECK
 int wp_thread_starts_open(struct wp_target *target);
 
-/* TARGET is a process that started at SINCE_NS. */
-void wp_thread_starts_begin_born(struct wp_target *target, uint64_t since_ns);
+/* The recording of TARGET, or its process, started at SINCE_NS: threads that started before
+ * are not counted. */
+void wp_thread_starts_begin(struct wp_target *target, uint64_t since_ns);
 
 /* Read the perf records, in a tick that has listed the threads.  0 or -ENOMEM. */
 WP_MUST_CHECK

@@ -566,7 +566,7 @@ static void threads_of_a_process_that_is_born_count_from_its_start(void **state)
 	(void)state;
 	start_target();
 	fake_now_ns -= 5 * WP_NS_PER_MS;
-	wp_thread_starts_begin_born(fake.target, fake_now_ns);
+	wp_thread_starts_begin(fake.target, fake_now_ns);
 	put(WP_PERF_FORK, 100, 7);
 	put_sample(7, 0);
 	fake_now_ns += 5 * WP_NS_PER_MS;
@@ -580,7 +580,7 @@ static void without_thread_starts_there_is_nothing_to_do(void **state)
 	options.thread_starts = false;
 	options.wall = true;
 	start();
-	wp_thread_starts_begin_born(fake.target, fake_now_ns);
+	wp_thread_starts_begin(fake.target, fake_now_ns);
 	wp_thread_starts_renumber(fake.target, NULL);
 	finish();
 	assert_int_equal(fake_perf.nopened, 0);
