@@ -74,6 +74,14 @@ def children_of(pid):
         return []
 
 
+def family(pid):
+    """PID and all that it has started, by the first threads' children."""
+    pids = [pid]
+    for one in pids:
+        pids += children_of(one)
+    return pids
+
+
 def run_ns(pid):
     """The CPU time of PID, by its own clock."""
     # linux/posix-timers.h: ~pid << 3 | CPUCLOCK_SCHED.
@@ -117,9 +125,9 @@ def sampler_of(tool):
     """The process of wallprof, TOOL, that holds a file of another's thread open;
     0: none."""
     children = children_of(tool.pid)
-    family = [(tool.pid, p) for p in children]
-    family += [(p, c) for p in children for c in children_of(p)]
-    for parent, pid in family:
+    pairs = [(tool.pid, p) for p in children]
+    pairs += [(p, c) for p in children for c in children_of(p)]
+    for parent, pid in pairs:
         # A child that tries a probe inherits its parent's own.
         own = (f"/proc/{pid}/", f"/proc/{parent}/")
         try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that hang, by their own account (fixtures/hang.h), and what wallprof
 says of them."""
+import contextlib
 import json
 import platform
 import re
@@ -135,4 +136,8 @@ def check(pid, *args):
 
 
 def states_of(pid):
-    return {status_of(pid, t)["State"][0] for t in tids_of(pid)}
+    states = set()
+    for tid in tids_of(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            states.add(status_of(pid, tid)["State"][0])
+    return states

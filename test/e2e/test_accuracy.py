@@ -14,8 +14,8 @@ import pprof_check
 import pytest
 
 import rhythm
-from conftest import (FIXTURES, WALLPROF, Target, children_of, tids_of,
-                      wait_until)
+from conftest import (FIXTURES, WALLPROF, Target, children_of, status_of,
+                      tids_of, wait_until, wait_until_sampling)
 from freezer import Freezer
 
 RATES = (1, 10, 100, 1000)
@@ -34,7 +34,8 @@ def quiet_books(pid):
     """The same, if no thread runs any more."""
     first = books(pid)
     time.sleep(0.05)
-    return first if books(pid) == first else None
+    sleeps = all(status_of(pid, tid)["State"][0] == "S" for tid in first)
+    return first if sleeps and books(pid) == first else None
 
 
 def count_schedstats(tool):
@@ -71,6 +72,7 @@ def record_burst(tmp_path, *options, nthreads=64, watched=None,
         # Then the first look at each thread has been.
         wait_until(lambda: count_schedstats(tool) >= (
             watched or nthreads + 1))
+        wait_until_sampling(tool)
         target.proc.send_signal(signal.SIGUSR1)
         if meanwhile:
             meanwhile(target)

@@ -179,7 +179,7 @@ def test_the_file_is_private_and_replaces_the_old(start, tmp_path):
 
 
 def test_target_that_exits_while_recorded(start, tmp_path):
-    target = start("exits", 1000, 5)
+    target = start("exits", 3000, 5)
     out = tmp_path / "x.pb.gz"
     run = wallprof("-p", target.pid, output=out).check()
     assert "exited" in run.err
@@ -238,11 +238,11 @@ def test_a_stale_map_does_not_stick(tmp_path):
 
 def test_a_command_is_recorded_until_it_ends(tmp_path):
     out = tmp_path / "x.pb.gz"
-    run = wallprof("--", FIXTURES / "exits", 700, 7, output=out).check()
+    run = wallprof("--", FIXTURES / "exits", 2000, 7, output=out).check()
     assert "status 7" in run.err
     p = pprof_check.load(str(out))
     pprof_check.validate(p)
-    assert 0.5e9 < p.duration_nanos < 5e9
+    assert 0.5e9 < p.duration_nanos < 7e9
     assert any("exits" in c for c in pprof_check.comments(p))
 
 
@@ -293,7 +293,7 @@ def test_its_slices_are_short_while_it_samples(tmp_path):
     """So that it gets the CPU of a busy target at a tick.  A command has what others
     have."""
     plain = slice_of(os.getpid())
-    tool = subprocess.Popen([WALLPROF, "-q", "-d", "0.5", "-o",
+    tool = subprocess.Popen([WALLPROF, "-q", "-o",
                              tmp_path / "x.pb.gz", "--", "sh", "-c",
                              "echo $$; read line"], stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, text=True)

@@ -20,7 +20,7 @@ import fcntl
 import pytest
 
 from conftest import (FIXTURES, WALLPROF, children_of, end_of, is_alive,
-                      status_of, wait_until)
+                      status_of, wait_until, wait_until_sampling)
 
 HERE = pathlib.Path(__file__).parent
 # What a busy machine may add to both.
@@ -45,19 +45,31 @@ def timed(argv, limit=100, **kwargs):
 
 
 def side_by_side(seconds, command, dump_time=0, prefix=(), options=(),
-                 slack=SLACK, **kwargs):
-    """What wallprof prints, of runs by it and timeout(1) that end alike."""
+                 slack=SLACK, runs=1, **kwargs):
+    """What wallprof prints, of runs by it and timeout(1) that end alike.  What it adds is
+    in the fastest of RUNS, too; what the machine adds is not."""
     theirs = timed([*prefix, "timeout", seconds, *command], **kwargs)
-    ours = timed([*prefix, WALLPROF, "--timeout", seconds, "--dump-time",
-                  dump_time, *options, "--", *command], **kwargs)
+    ours = min((timed([*prefix, WALLPROF, "--timeout", seconds, "--dump-time",
+                       dump_time, *options, "--", *command], **kwargs)
+                for _ in range(runs)), key=lambda run: run[1])
     assert ours[0] == theirs[0], (ours, theirs)
     assert ours[1] <= theirs[1] + 0.5 + dump_time + slack, (ours, theirs)
     return ours[2]
 
 
-def status_and_time(proc, begin):
+def waits_for_a_pipe(pid):
+    try:
+        return "poll" in pathlib.Path(f"/proc/{pid}/wchan").read_text()
+    except OSError:
+        return False
+
+
+def status_and_time(argv):
     """The status as a shell has it, and when it came."""
-    status = proc.wait(60)
+    begin = time.monotonic()
+    status = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL, start_new_session=True,
+                            timeout=60, check=False).returncode
     return status if status >= 0 else 128 - status, time.monotonic() - begin
 
 
@@ -72,18 +84,12 @@ def test_ends_are_those_of_timeout():
         "trap '' TERM; sleep 1.5; exit 4", "exit 3", "kill -TERM $$",
         "kill -KILL $$", "sleep 0.5; kill -SEGV $$", "exec /nonexistent",
         "exec /"]
-    begin = time.monotonic()
-    runs = [[subprocess.Popen([*map(str, tool), *sep, "sh", "-c", command],
-                              stdin=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL,
-                              start_new_session=True)
-             for tool, sep in ((["timeout", "-k", 1, 1], []),
-                               ([WALLPROF, "--timeout", 1, "--kill-after", 1,
-                                 "--dump-time", 0], ["--"]))]
-            for command in commands]
-    with ThreadPoolExecutor(2 * len(runs)) as pool:
-        ends = list(pool.map(lambda proc: status_and_time(proc, begin),
-                             [proc for pair in runs for proc in pair]))
+    tools = (["timeout", "-k", 1, 1],
+             [WALLPROF, "--timeout", 1, "--kill-after", 1, "--dump-time", 0, "--"])
+    # So few at a time that one's begin is not the others' wait for a CPU.
+    with ThreadPoolExecutor(4) as pool:
+        ends = list(pool.map(status_and_time, [
+            [*tool, "sh", "-c", command] for command in commands for tool in tools]))
     for i, command in enumerate(commands):
         theirs, ours = ends[2 * i], ends[2 * i + 1]
         assert ours[0] == theirs[0], (command, ours, theirs)
@@ -111,7 +117,7 @@ def full_pipe():
 def test_a_full_pipe_takes_no_time_of_its_own(dump_time):
     """No writer is waited for beyond the half second."""
     with full_pipe() as writer:
-        side_by_side(0.3, ["sleep", 100], dump_time, slack=0, stderr=writer)
+        side_by_side(0.3, ["sleep", 100], dump_time, slack=0, runs=3, stderr=writer)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -126,7 +132,8 @@ def test_sigterm_when_standard_error_is_a_full_pipe():
     with full_pipe() as writer:
         tool = subprocess.Popen([WALLPROF, "--timeout", "0.5", "--dump-time",
                                  "60", "--", "sleep", "100"], stderr=writer)
-        time.sleep(1)
+        # What it has to say, a child writes.
+        wait_until(lambda: any(waits_for_a_pipe(pid) for pid in children_of(tool.pid)))
         tool.terminate()
         assert tool.wait(30) == 124
 
@@ -187,7 +194,8 @@ def test_signals_blocked_by_who_starts_it():
 def test_a_command_that_signals_its_parent_keeps_its_deadline(name):
     """What is no request to end says nothing, be it the command's first act."""
     for script, status in (("exit 4", 4), ("exec sleep 100", 124)):
-        run = timed([WALLPROF, "--timeout", 1, "--dump-time", 0, "--", "sh",
+        run = timed([WALLPROF, "--timeout", 60 if status == 4 else 1,
+                     "--dump-time", 0, "--", "sh",
                      "-c", f"kill -{name} $PPID; sleep 0.2; {script}"],
                     stderr=subprocess.DEVNULL)
         assert run[0] == status and run[1] < 1.5 + SLACK, run
@@ -206,19 +214,21 @@ ctypes.CDLL(None).pthread_exit(0)
 """
 
 
-@pytest.mark.parametrize("seconds, status", [("2.5", 124), ("60", 137)])
+@pytest.mark.parametrize("seconds, status", [("4.5", 124), ("60", 137)])
 @pytest.mark.parametrize("under_a_shell", [False, True])
 def test_a_first_thread_that_leaves_is_no_end(tmp_path, seconds, status,
                                               under_a_shell):
     """As the kernel shows it, its process is a zombie: it has its time all the same,
     and after SIGTERM another."""
-    command = [sys.executable, "-c", LEFT, seconds]
+    # Nor may SIGTERM come before it is set to do nothing.
+    command = ["sh", "-c", "trap '' TERM; exec \"$@\"", "sh",
+               sys.executable, "-c", LEFT, seconds]
     if under_a_shell:
         # Of another process than the command the end is no status.
         command = ["sh", "-c", '"$@" & wait', "sh", *command]
     with open(tmp_path / "out", "wb+") as out:
         begin = time.monotonic()
-        tool = subprocess.run([WALLPROF, "--timeout", "1", "--kill-after", "5",
+        tool = subprocess.run([WALLPROF, "--timeout", "3", "--kill-after", "5",
                                "--dump-time", "0", "--", *command], stdout=out,
                               stderr=subprocess.DEVNULL, check=False, timeout=100)
         took = time.monotonic() - begin
@@ -226,21 +236,21 @@ def test_a_first_thread_that_leaves_is_no_end(tmp_path, seconds, status,
         pid = int(re.search(rb"READY pid=(\d+)", out.read()).group(1))
     assert not is_alive(pid)
     assert tool.returncode == (124 if under_a_shell else status)
-    assert took >= (2.5 if status == 124 else 6)
+    assert took >= (4.5 if status == 124 else 8)
 
 
 @pytest.mark.parametrize("dump_time", [0, 2])
 def test_what_ignores_sigterm_is_killed_after_its_parent(dump_time):
     """The command ends at once by SIGTERM, its child does not."""
     script = "sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 0.1; done\" & wait"
-    tool = subprocess.Popen([WALLPROF, "--timeout", "0.5", "--kill-after", "0.5",
+    tool = subprocess.Popen([WALLPROF, "--timeout", "2", "--kill-after", "0.5",
                              "--dump-time", str(dump_time), "--", "sh", "-c", script],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                             start_new_session=True)
     pid = int(tool.stdout.readline())
     begin = time.monotonic()
     assert tool.wait(60) == 124
-    assert time.monotonic() - begin < 1.5 + dump_time + SLACK
+    assert time.monotonic() - begin < 3 + dump_time + SLACK
     assert not is_alive(pid)
     tool.stdout.close()
 
@@ -304,10 +314,10 @@ def test_an_output_that_cannot_be_opened_ends_by_a_signal(tmp_path, sig):
 def test_a_command_that_kills_its_parent_is_ended_in_time(tmp_path):
     """The parent is wallprof's process that looks; as its first act."""
     for i in range(10):
-        run = timed([WALLPROF, "--timeout", "0.5", "--dump-time", 0, "--", "sh",
+        run = timed([WALLPROF, "--timeout", "1", "--dump-time", 0, "--", "sh",
                      "-c", f"kill -KILL $PPID; echo $$ > {tmp_path}/pid;"
                      " exec sleep 100"], stderr=subprocess.DEVNULL)
-        assert run[0] == 124 and run[1] < 1.5 + SLACK, (i, run)
+        assert run[0] == 124 and run[1] < 2 + SLACK, (i, run)
         assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
@@ -443,7 +453,7 @@ def test_a_dead_file_server_and_timeout(tmp_path, tool):
 @ROOT_ONLY
 @pytest.mark.parametrize("what", [
     ["--threads"], ["--check", "-i", "0.2"], ["-d", "1"],
-    ["-d", "1", "--stop", "all"], []], ids=" ".join)
+    ["-d", "10", "--stop", "all"], []], ids=" ".join)
 def test_a_dead_file_server_and_a_look(tmp_path, what):
     """It costs the frames of its own file: those of the C library are there, soon,
     and nothing is left held."""
@@ -455,7 +465,7 @@ def test_a_dead_file_server_and_a_look(tmp_path, what):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         begin = time.monotonic()
         if not what or "all" in what:
-            time.sleep(0.5)
+            wait_until_sampling(tool)
             tool.send_signal(signal.SIGINT)
         out, err = end_of(tool, 60)
         assert time.monotonic() - begin < 3 + SLACK

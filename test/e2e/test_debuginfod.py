@@ -9,13 +9,15 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 import pprof_check
 import pytest
 
-from conftest import WALLPROF
+from conftest import WALLPROF, status_of, wait_until
 from symbolizers import debug_file_of
+
+# SIGINT, in /proc/PID/status.
+PENDING = 1 << (signal.SIGINT - 1)
 
 SOURCE = r"""
 #include <unistd.h>
@@ -98,7 +100,7 @@ def record(pid, tmp_path, url, *args):
     out = tmp_path / "out.pb.gz"
     env = {**os.environ, "DEBUGINFOD_URLS": url, "HOME": str(tmp_path),
            "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache")}
-    done = subprocess.run([WALLPROF, "-p", str(pid), "-d", "0.3", *args, "-o",
+    done = subprocess.run([WALLPROF, "-p", str(pid), "-d", "1", *args, "-o",
                            out], env=env, capture_output=True, text=True,
                           timeout=60)
     names = {f["name"] for s in pprof_check.samples(pprof_check.load(str(out)))
@@ -162,8 +164,10 @@ def test_a_server_that_never_answers_is_not_waited_for(program, tmp_path):
             # The recording is over: the second interrupt ends the naming.
             # Two that come at once are one.
             for _ in range(2):
-                time.sleep(0.3)
                 proc.send_signal(signal.SIGINT)
+                wait_until(lambda: proc.poll() is not None or
+                           not any(int(status_of(proc.pid)[name], 16) & PENDING
+                                   for name in ("SigPnd", "ShdPnd")))
             said = proc.communicate(timeout=60)[1]
             asked.close()
         finally:

@@ -450,7 +450,7 @@ def test_inside_a_time_namespace(start, profile, tmp_path, ahead):
     assert len(sums) == 61
     assert max(sums.values()) < 1.05 * p.duration_nanos, sums
     target = start("churn")
-    run = wallprof("-p", target.pid, "-d", 1, "--profile", "block,threadcreate",
+    run = wallprof("-p", target.pid, "-d", 3, "--profile", "block,threadcreate",
                    output=tmp_path / "y.pb.gz", prefix=within).check((0, 1))
     assert run.counter("threads created") > 50, run.err
     assert run.counter("waits, ") > 200, run.err

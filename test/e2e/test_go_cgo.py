@@ -79,7 +79,8 @@ def test_libraries_with_a_runtime_each(start, tmp_path):
     target = start("goloads", *libraries)
 
     def dumped():
-        out = wallprof("dump", "-q", target.pid).check().out
+        # While they start, a thread may be met where it has no whole stack.
+        out = wallprof("dump", "-q", target.pid).check((0, 1)).out
         return out if out.count("main.waitHere golib.go") >= 3 else None
     out = wait_until(dumped)
     read = set(re.findall(r"main\.waitHere golib\.go:\d+  (golib_[ab])", out))

@@ -118,13 +118,11 @@ waiter( flock)
 }
 
 
-def is_in(pid, *numbers):
-    """Does a thread of PID sleep in one of these calls?"""
-    for tid in tids_of(pid):
-        call = pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text()
-        if call.split()[0] in map(str, numbers):
-            return True
-    return False
+def count_in(pid, *numbers):
+    """How many threads of PID sleep in one of these calls."""
+    calls = [pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text()
+             for tid in tids_of(pid)]
+    return sum(call.split()[0] in map(str, numbers) for call in calls)
 
 
 @pytest.mark.parametrize("case", OPEN_FILE_CASES)
@@ -141,7 +139,8 @@ def test_locks_of_open_files(tmp_path, case):
         while set(pids) != {*names, "waiter"}:
             name, pid = proc.stdout.readline().split()
             pids[name] = int(pid)
-        wait_until(lambda: is_in(pids["waiter"], FCNTL, FLOCK))
+        wait_until(lambda: count_in(pids["waiter"], FCNTL, FLOCK) ==
+                   (2 if case == "bytes" else 1))
         dump = Dump(pids["waiter"], "--follow-processes")
         edges = [e for e in dump.edges if e["kind"] == "file lock"]
         assert (sorted(e["to_pid"] for e in edges) ==

@@ -12,6 +12,7 @@ import pytest
 
 import pprof_check
 from conftest import ROOT, run_ns, wait_until, wallprof
+from hangs import states_of
 
 # A feeder fills a pipe, a mover moves what is in it or in a file to another pipe by
 # the call argv[1] until that is full, and its reader does as argv[2] says.
@@ -63,7 +64,7 @@ def is_blocked(pid, numbers):
     if path.read_text().split()[0] not in map(str, numbers):
         return False
     signal.sigtimedwait([], 0.2)
-    return run_ns(pid) == before
+    return run_ns(pid) == before and "R" not in states_of(pid)
 
 
 @contextlib.contextmanager

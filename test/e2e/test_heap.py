@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -390,13 +391,33 @@ def test_what_forked_children_pay_is_in_the_budget(start, tmp_path):
     assert "of the time of its threads and forked children" in run.err, run.err
 
 
+def record_perl(tmp_path, end):
+    """The heap profile of a command, perl: 3,000 strings of 10,000 bytes, which it
+    makes when its allocator is probed, then END."""
+    out, pid, go = tmp_path / "p.pb.gz", tmp_path / "pid", tmp_path / "go"
+    script = ("open F, '>', '.new'; print F $$; close F; rename '.new', 'pid'; my @x; "
+              "select undef, undef, undef, 0.01 until -e 'go'; "
+              "push @x, 'x' x (10000 + $_) for 1..3000; " + end)
+
+    def begin():
+        own = text_of("self", "libc.so.6")
+        wait_until(lambda: pid.exists() and
+                   text_of(pid.read_text(), "libc.so.6") != own)
+        go.touch()
+    starter = threading.Thread(target=begin)
+    starter.start()
+    try:
+        wallprof("--profile", "heap", "--heap-rate", RATE, "--heap-anyway", "--",
+                 "/usr/bin/perl", "-e", script, output=out, cwd=tmp_path).check((0, 1))
+    finally:
+        go.touch()
+        starter.join()
+    return pprof_check.load(str(out))
+
+
 def test_the_allocator_of_a_command_is_found(tmp_path):
     """It is mapped after the command has begun."""
-    out = tmp_path / "p.pb.gz"
-    script = "my @x; select undef, undef, undef, 0.3; push @x, 'x' x (10000 + $_) for 1..3000; kill 9, $$"
-    wallprof("--profile", "heap", "--heap-rate", RATE, "--heap-anyway", "--",
-             "/usr/bin/perl", "-e", script, output=out).check((0, 1))
-    p = pprof_check.load(str(out))
+    p = record_perl(tmp_path, "kill 9, $$")
     # The program ends with what it keeps: each of the strings.
     in_use = sum(s["values"]["inuse_space"] for s in pprof_check.samples(p))
     assert in_use >= 3000 * 10000 - allowed(3000 * 10000)
@@ -404,12 +425,7 @@ def test_the_allocator_of_a_command_is_found(tmp_path):
 
 def test_an_exec_ends_what_was_in_use(tmp_path):
     """A program's memory goes with it, freed or not."""
-    out = tmp_path / "p.pb.gz"
-    script = ("my @x; select undef, undef, undef, 0.3; "
-              "push @x, 'x' x (10000 + $_) for 1..3000; exec 'sleep', 0.3")
-    wallprof("--profile", "heap", "--heap-rate", RATE, "--heap-anyway", "--",
-             "/usr/bin/perl", "-e", script, output=out).check((0, 1))
-    p = pprof_check.load(str(out))
+    p = record_perl(tmp_path, "exec 'sleep', 0.3")
     assert sum(s["values"]["alloc_space"] for s in pprof_check.samples(p)) > 2e7
     assert not any(s["values"]["inuse_space"] for s in pprof_check.samples(p)
                    if any("perl" in f["name"].lower() for f in s["frames"]))
@@ -676,6 +692,8 @@ int main(void) {
         if (memcmp(code, own, sizeof(own)) && ++probed == 300) {
             mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
             memcpy(code, own, sizeof(own));
+            puts("WRITTEN");
+            fflush(stdout);
         }
     }
 }
@@ -691,8 +709,12 @@ def compiled(tmp_path, text):
 def test_a_probe_that_the_program_writes_over_is_said(start, tmp_path):
     """malloc's own bytes, written back over the kernel's breakpoint, end its calls."""
     target = start(compiled(tmp_path, OVERWRITES))
+
+    def written():
+        target.read_line("WRITTEN")
+        return lambda: True
     run = wallprof("-p", target.pid, "--profile", "heap", "--heap-anyway",
-                   "-d", 2, output=tmp_path / "p.pb.gz").check((1,))
+                   output=tmp_path / "p.pb.gz", until=written).check((1,))
     assert "has written over 1 of " in run.err, run.err
     assert "exit status 1: the process has written over" in run.err, run.err
     target.assert_unharmed()

@@ -109,14 +109,20 @@ def test_who_waits_for_the_memory_map(start, tmp_path, args):
     target = start("maplock", *args)
     mapper = re.search(r"mapper=(\d+)", target.ready).group(1)
     wchan = pathlib.Path(f"/proc/{target.pid}/task/{mapper}/wchan")
-    slept = {wchan.read_text() for _ in range(2000)} - {"0"}
-    assert slept and all(re.search("rwsem|mmap|munmap", w) for w in slept), slept
+    slept = set()
+
+    def sleeps():
+        slept.update({wchan.read_text() for _ in range(2000)} - {"0"})
+        return slept
+    wait_until(sleeps)
+    assert all(re.search("rwsem|mmap|munmap", w) for w in slept), slept
     out = tmp_path / "x.pb.gz"
     run = wallprof("-p", target.pid, "-d", 2, "-o", out, "--profile", "wall,block").check((0, 1))
     lacking = re.search(r"stacks: (\S+) % of wall time.*memory map locked by another thread",
                         run.err)
     # A tenth is too much.
-    assert lacking and run.status == (float(lacking.group(1)) > 10), run.err
+    assert lacking and (run.status == (float(lacking.group(1)) > 10) or
+                        run.lacked_cpu()), run.err
     totals = []
     # At a context switch the kernel's function is not known, and a file may have a server.
     names = [{"mmap-lock"}, {"mmap-lock", "syscall:mmap"} if args else {"mmap-lock"}]

@@ -199,20 +199,20 @@ def test_files_in_memory_are_files(start, profile, where):
     if where == "memfd":
         fd = os.memfd_create("program", 0)
         os.write(fd, program.read_bytes())
-        target = start(f"/proc/self/fd/{fd}", "wait", pass_fds=(fd,))
+        target = start(f"/proc/self/fd/{fd}", "idle", pass_fds=(fd,))
         os.close(fd)
     else:
         path = pathlib.Path(f"/dev/shm/wallprof-{os.getpid()}")
         shutil.copy(program, path)
         try:
-            target = start(path, "wait")
+            target = start(path, "idle")
         except PermissionError:
             pytest.skip("/dev/shm is mounted noexec")
         finally:
             path.unlink()
     # Of who is met on its way into the call not all registers are known.
     wchan = pathlib.Path(f"/proc/{target.pid}/wchan")
-    wait_until(lambda: "nanosleep" in wchan.read_text())
+    wait_until(lambda: "pause" in wchan.read_text())
     _, p = profile(target.pid, "-d", 0.5)
     target.assert_unharmed()
     stacks = [[f["name"] for f in s["frames"]]

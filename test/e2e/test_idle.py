@@ -9,7 +9,7 @@ import pytest
 
 import pprof_check
 
-from conftest import wallprof
+from conftest import status_of, tids_of, wait_until, wallprof
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -95,7 +95,11 @@ def pool(start, tmp_path):
     program = tmp_path / "pool"
     subprocess.run(["cc", "-g", "-O1", "-pthread", "-x", "c", "-o", program,
                     "-"], input=PROGRAM.encode(), check=True)
-    return start(program)
+    target = start(program)
+    # But for busy-spin, all are in their waits.
+    wait_until(lambda: sum(
+        status_of(target.pid, tid)["State"][0] == "S" for tid in tids_of(target.pid)) == 20)
+    return target
 
 
 def test_who_waits_for_work_is_idle(pool, tmp_path):

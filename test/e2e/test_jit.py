@@ -163,10 +163,17 @@ def test_java_as_elfutils_sees_it(start, java_class, flags, tmp_path):
     target = start(shutil.which("java"), "-Xint", *flags, "-Xmx64m", "-cp",
                    java_class, "Chain", ready=False)
     wait_until(has_run(target.pid, 1))
-    done = subprocess.run(["eu-stack", "-p", str(target.pid)], check=False,
-                          capture_output=True, text=True, timeout=100)
-    theirs = [[int(a, 16) for a in re.findall(r"^#\d+ +(0x\w+)", t, re.M)]
-              for t in done.stdout.split("TID ")[1:]]
+    theirs = []
+
+    def waits():
+        """It has been where it is for two looks."""
+        done = subprocess.run(["eu-stack", "-p", str(target.pid)], check=False,
+                              capture_output=True, text=True, timeout=100)
+        before = theirs[:]
+        theirs[:] = [[int(a, 16) for a in re.findall(r"^#\d+ +(0x\w+)", t, re.M)]
+                     for t in done.stdout.split("TID ")[1:]]
+        return any(len(stack) > 20 and stack in before for stack in theirs)
+    wait_until(waits)
     # Where a stop does not tell the busy thread's registers, status is 1.
     out = tmp_path / "p.pb.gz"
     wallprof("-p", target.pid, "--profile", "wall", "-d", 1, output=out)

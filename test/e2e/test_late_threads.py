@@ -55,7 +55,7 @@ int main(void)
 def test_stacks_of_threads_that_start_late_are_whole(build, tmp_path):
     prog = build(tmp_path, "gcc", "-pthread", source=SOURCE, suffix=".c")
     run = wallprof("--stop=never", "--profile", "cpu", "-f", "folded", "--",
-                   prog).check()
+                   prog).check((0, 1))
     whole = cut = 0
     for line in run.out.splitlines():
         stack, _, us = line.rpartition(" ")
@@ -123,5 +123,8 @@ def test_threads_that_follow_one_another_have_their_time(build, tmp_path):
         for kind in ("wall", "cpu"):
             ns[s["labels"]["thread"], kind] += s["values"][kind]
     assert all(len(n) == 1 for n in names.values()), names
-    assert abs(ns["link", "wall"] / 1e9 - life) < 0.05 * life, (ns, life)
-    assert abs(ns["link", "cpu"] / 1e9 - cpu) < 0.08 * cpu, (ns, cpu)
+    # Whoever begins and ends while ticks are missed is not looked at.
+    missed = run.counter("missed")
+    missed /= missed + int(re.search(r"ticks: (\d+)", run.err)[1])
+    assert abs(ns["link", "wall"] / 1e9 - life) < (0.05 + missed) * life, (ns, life, run.err)
+    assert abs(ns["link", "cpu"] / 1e9 - cpu) < (0.08 + missed) * cpu, (ns, cpu, run.err)

@@ -327,7 +327,7 @@ def test_long_names_of_many_addresses(start, tmp_path, watched, budget):
         __attribute__((noinline, noclone)) void {name}(int i) {{
         switch (i) {{ {calls} default: pause(); }} sink++; }}"""
     target = start(compiled(tmp_path, NAMES % body))
-    status, err, mib, _, p = watched(target.pid, budget, "-d", 0.3)
+    status, err, mib, _, p = watched(target.pid, budget, "-d", 2)
     assert status == 0, err
     assert "no better name" not in err
     assert sum(f["name"] == name for s in pprof_check.samples(p)[:1]

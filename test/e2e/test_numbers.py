@@ -120,7 +120,7 @@ def lost(start, tmp_path):
 
 
 def test_quiet_hides_no_reason_for_a_status(lost, tmp_path):
-    run = wallprof("-q", "-p", lost.pid, "-d", 1, output=tmp_path / "x.pb.gz").check(1)
+    run = wallprof("-q", "-p", lost.pid, "-d", 3, output=tmp_path / "x.pb.gz").check(1)
     assert re.fullmatch(r"wallprof: exit status 1: [\d.]+ % of CPU time has no whole "
                         r"stack\n", run.err), run.err
     lost.assert_unharmed()
@@ -129,7 +129,7 @@ def test_quiet_hides_no_reason_for_a_status(lost, tmp_path):
 @pytest.mark.parametrize("kinds", ["wall,cpu", "wall", "cpu"])
 def test_threads_that_wait_do_not_outvote_those_that_run(lost, tmp_path, kinds):
     target = lost
-    run = wallprof("-p", target.pid, "-d", 1, "--profile", kinds,
+    run = wallprof("-p", target.pid, "-d", 3, "--profile", kinds,
                    output=tmp_path / "x.pb.gz")
     p = pprof_check.load(str(tmp_path / "x.pb.gz"))
     assert run.status == 1, run.err

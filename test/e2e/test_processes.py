@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several processes in one recording: whose time is whose, and which are found."""
 import base64
+import contextlib
 import glob
 import gzip
 import json
@@ -12,12 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, WALLPROF, children_of, end_of, has_run, is_alive,
-                      run_ns, wait_until, wait_until_sampling, wallprof,
+from conftest import (FIXTURES, WALLPROF, children_of, end_of, family, has_run,
+                      is_alive, run_ns, wait_until, wait_until_sampling, wallprof,
                       worker_of)
 
 # Starts a child that runs a line of the fifo in its argument; says its pid.
@@ -63,15 +65,14 @@ class Starter:
         wait_until(lambda: not any(map(is_alive, pids)))
 
 
-def holds_files_of(pid, by="[0-9]*"):
-    """Does any process, or BY, keep a file of a thread of PID open, as a sampler
-    does?"""
-    for fd in glob.iglob(f"/proc/{by}/fd/*"):
-        try:
-            if os.readlink(fd).startswith(f"/proc/{pid}/task/"):
-                return True
-        except OSError:
-            continue
+def holds_files_of(pid, by=None):
+    """Does BY, or any process that this one has started, keep a file of a thread of PID
+    open, as a sampler does?"""
+    for one in [by] if by else family(os.getpid())[1:]:
+        for fd in glob.iglob(f"/proc/{one}/fd/*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(fd).startswith(f"/proc/{pid}/task/"):
+                    return True
     return False
 
 
@@ -117,15 +118,21 @@ def test_a_child_is_found_and_one_that_ends_is_kept(start, tmp_path):
         wait_until(lambda: holds_files_of(target.pid))
         for _ in range(2):
             pids.append(target.start(BUSY))
-            wait_until(lambda: run_ns(pids[-1]) > 200e6)
+            wait_until(lambda: holds_files_of(pids[-1]) and run_ns(pids[-1]) > 200e6)
         os.kill(pids[0], signal.SIGKILL)
         # A grandchild, after an exec in between.
         pids.append(target.start(
             "import os, subprocess, sys, time\n"
             "os.write(1, b'up\\n')\n"
-            "subprocess.run(['/bin/sh', '-c', 'sleep 0.3; true'])\n"
+            "subprocess.run(['/bin/sh', '-c', 'sleep 1000; true'])\n"
             "time.sleep(1000)"))
-        wait_until(lambda: children_of(pids[2]))
+        sh, = wait_until(lambda: children_of(pids[2]))
+        sleep, = wait_until(lambda: children_of(sh))
+        wait_until(lambda: holds_files_of(sh) and holds_files_of(sleep))
+        # It has the name of what it executes, and is looked at again.
+        wait_until(lambda: pathlib.Path(f"/proc/{sleep}/comm").read_text() == "sleep\n")
+        time.sleep(1)
+        os.kill(sleep, signal.SIGKILL)
         wait_until(lambda: not children_of(pids[2]))
         return lambda: True
 
@@ -239,7 +246,7 @@ def test_names_are_found_now_and_later(start, tmp_path):
         wait_until(lambda: holds_files_of(first))
         pids.append(target.start(NAMES.format("wp-named-b")))
         pids.append(target.start(NAMES.format("wp-other")))
-        wait_until(lambda: run_ns(pids[1]) > 200e6)
+        wait_until(lambda: holds_files_of(pids[1]) and run_ns(pids[1]) > 200e6)
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: run_ns(pids[1]) > 300e6)
         return lambda: True
@@ -308,7 +315,9 @@ def test_a_group_has_who_is_moved_there(start, tmp_path):
 def test_all_are_all_but_wallprof_and_kernel_threads(start, tmp_path):
     target = start("herd", 3, 2, 20000)
     output = tmp_path / "x.pb.gz"
-    run = wallprof("--all", "-d", "0.5", output=output)
+    pids = [target.pid, *children_of(target.pid), os.getpid()]
+    run = wallprof("--all", output=output, until=lambda: lambda: all(
+        holds_files_of(pid) for pid in pids))
     assert run.status in (0, 1), run.err
     sums = by_process(pprof_check.load(str(output)))
     names, pids = {n for n, _ in sums}, {pid for _, pid in sums}
@@ -446,7 +455,9 @@ def test_shares_of_a_build_are_those_of_its_programs(tmp_path, how):
     long_lived = [pid for _, pid, _, lived in rows if lived >= 3 * p.period]
     assert len(long_lived) > 60
     missed = [pid for pid in long_lived if pid not in found]
-    assert len(missed) <= 0.01 * len(long_lived), (missed, run.err)
+    # But for the four of each two ticks that wallprof missed: it got no CPU.
+    hidden = 4 * run.counter("missed") / 2
+    assert len(missed) <= 0.01 * len(long_lived) + hidden, (missed, run.err)
     cpu = {}
     for (name, _), ns in by_process(p, "cpu").items():
         cpu[name] = cpu.get(name, 0) + ns

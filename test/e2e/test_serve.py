@@ -18,7 +18,7 @@ import pytest
 
 import go_books
 import pprof_check
-from conftest import WALLPROF, tids_of, wait_until
+from conftest import FIXTURES, WALLPROF, tids_of, wait_until
 
 TOKEN = "correct-horse-battery"
 
@@ -439,11 +439,11 @@ def test_what_cannot_be_served_is_said(start, tmp_path):
     assert done.returncode == 2 and b"no process is left" in done.stderr
 
 
-def test_it_ends_and_finds_processes_by_name(start, serve, tmp_path):
-    shutil.copy(start("hang", "abba").argv[0], tmp_path / "wp-by-name")
+def test_it_ends_and_finds_processes_by_name(serve, tmp_path):
+    shutil.copy(FIXTURES / "waiters", tmp_path / "wp-by-name")
     server = serve("wp-by-name")
     wait_until(lambda: server.metric("wallprof_processes ") == 0, pause=0.05)
-    late = subprocess.Popen([tmp_path / "wp-by-name", "abba"],
+    late = subprocess.Popen([tmp_path / "wp-by-name", "2"],
                             stdout=subprocess.DEVNULL)
     try:
         server.ready()
@@ -479,7 +479,7 @@ def test_what_memory_does_not_hold_is_counted(start, serve):
     # Those that have ended are not among those that live.
     wait_until(lambda: server.metric("wallprof_threads_shared_total{") > 500,
                pause=0.1)
-    assert server.metric("wallprof_threads{") < 15
+    wait_until(lambda: server.metric("wallprof_threads{") < 15, pause=0.1)
     server.end()
     target.assert_unharmed()
 

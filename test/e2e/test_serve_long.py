@@ -7,24 +7,11 @@ import time
 
 import pytest
 
-from conftest import WALLPROF, tids_of, wait_until
+from conftest import WALLPROF, family, tids_of, wait_until
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
 
 # Threads, each with a name and a stack that none had before, every so many us.
 EVERY_US = 5000
-
-
-def family(pid):
-    """PID and all that it has started."""
-    pids = [pid]
-    for one in pids:
-        try:
-            with open(f"/proc/{one}/task/{one}/children",
-                      encoding="ascii") as f:
-                pids += [int(word) for word in f.read().split()]
-        except FileNotFoundError:
-            pass
-    return pids
 
 
 def descriptors(server):

@@ -2,7 +2,9 @@
 """`wallprof serve --push`: a collector gets every second once, also those of a time
 in which it was away; what sends them has no rights over others."""
 import base64
+import contextlib
 import os
+import pathlib
 import re
 import subprocess
 import time
@@ -10,10 +12,9 @@ import time
 import pytest
 
 import pprof_check
-from conftest import BUILD, WALLPROF, wait_until
+from conftest import BUILD, WALLPROF, family, wait_until
 from ingest import Ingest
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
-from test_serve_long import family
 
 
 @pytest.fixture
@@ -258,13 +259,17 @@ def test_credentials_reach_the_collector_and_nobody_else(
     assert set(collector.authorizations) == {
         "Basic " + base64.b64encode(line.encode()).decode() if ":" in line
         else "Bearer " + line}
-    names = {}
-    for pid in family(server.tool.pid):
-        with open(f"/proc/{pid}/comm", encoding="ascii") as f:
-            names.setdefault(f.read().strip(), []).append(pid)
-    # The one that was started keeps it, its first child parses HTTP.
-    others = names["wallprof"][1:] + names["wp-recorder"]
-    assert len(others) == 2, names
+    def named():
+        names = {}
+        for pid in family(server.tool.pid):
+            with contextlib.suppress(FileNotFoundError):
+                name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+                names.setdefault(name, []).append(pid)
+        # The one that was started keeps it, its first child parses HTTP.  A child of the
+        # recorder that writes what is to be pushed is not there for long.
+        others = names["wallprof"][1:] + names["wp-recorder"]
+        return (names, others) if len(others) == 2 else None
+    names, others = wait_until(named)
     for pid in others:
         assert not knows(pid, b"of-the-push"), (pid, names)
     assert not set(knows(server.tool.pid, b"of-the-push")) & {"cmdline",

@@ -60,7 +60,7 @@ def record(pid, place, caps):
     """What a recording with just CAPS, not as root, says of itself."""
     tool, out = place / "tool", place / "o.pb.gz"
     done = subprocess.run(
-        [*with_just(caps), tool, "-p", str(pid), "-d", "1",
+        [*with_just(caps), tool, "-p", str(pid), "-d", "3",
          "--scan", "bpf", "--profile", "wall,block", "-v", "-o", out],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         timeout=100)

@@ -58,7 +58,7 @@ def locked(start):
 
 def test_with_a_file_one_line_says_what_is_in_it(locked, tmp_path):
     path = tmp_path / "x.pb.gz"
-    status, text = on_terminal(locked.pid, "-d", "0.5", "-o", path)
+    status, text = on_terminal(locked.pid, "-d", "1", "-o", path)
     assert status == 0
     assert re.fullmatch(
         r"wallprof: wall: 3 threads, \d+ samples, \S+ s of thread time in "
@@ -119,18 +119,18 @@ def test_a_terminal_that_takes_nothing_holds_up_no_recording(locked, tmp_path,
 
 
 def test_verbose_adds_how_it_was_recorded(locked, tmp_path):
-    status, text = on_terminal(locked.pid, "-d", "0.5", "-v", "-o",
+    status, text = on_terminal(locked.pid, "-d", "1", "-v", "-o",
                                tmp_path / "x.pb.gz")
     assert status == 0
     assert "\n  ticks: " in text and "\n  lost: nothing\n" in text, text
-    status, text = on_terminal(locked.pid, "-d", "0.5", "-q", "-o",
+    status, text = on_terminal(locked.pid, "-d", "1", "-q", "-o",
                                tmp_path / "x.pb.gz")
     assert (status, text) == (0, "")
 
 
 def test_states_have_colours_unless_somebody_says_no(locked):
     red = r"\x1b\[31m.*\x1b\[0m"
-    status, text = on_terminal(locked.pid, "-d", "0.5")
+    status, text = on_terminal(locked.pid, "-d", "1")
     assert status == 0
     assert re.search(r"%\s+\x1b\[31mlock\x1b\[0m\n", text), text
     assert re.search(r"\x1b\[31m\[waiting: lock\]\x1b\[0m\n", text), text
@@ -138,14 +138,14 @@ def test_states_have_colours_unless_somebody_says_no(locked):
     assert max(len(line) for line in plain.split("How it was")[0]
                .splitlines()) <= COLUMNS
     for env in {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}:
-        status, text = on_terminal(locked.pid, "-d", "0.2", **env)
+        status, text = on_terminal(locked.pid, "-d", "1", **env)
         assert status == 0 and "lock" in text and not re.search(red, text)
 
 
 def test_a_file_is_written_as_if_there_were_no_terminal(locked, tmp_path):
     """Neither cut to the terminal's columns, nor coloured."""
     path, text = tmp_path / "x.pb.gz", tmp_path / "x.txt"
-    assert on_terminal(locked.pid, "-d", "0.5", "-o", path)[0] == 0
+    assert on_terminal(locked.pid, "-d", "1", "-o", path)[0] == 0
     assert on_terminal("report", path, "-o", text) == (0, "")
     written = text.read_text()
     assert "\x1b" not in written

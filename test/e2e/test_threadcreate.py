@@ -195,7 +195,7 @@ EARLY = """
 
 static void *nap(void *arg)
 {
-	usleep(300000);
+	usleep(2000000);
 	return arg;
 }
 
@@ -209,7 +209,7 @@ __attribute__((constructor, noinline)) void make_early(void)
 
 int main(void)
 {
-	usleep(400000);
+	usleep(2100000);
 	return 0;
 }
 """

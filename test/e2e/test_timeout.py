@@ -147,8 +147,8 @@ def test_few_descriptors_change_nothing_for_the_command(which, files):
 
 def test_a_time_out_leaves_a_dump_of_what_hung():
     """The stuck program is a shell's child, as everywhere in CI."""
-    run = Timed("--timeout", 1, "--", "sh", "-c", f"{HANG} abba; exit 0")
-    run.check(124, least=1, most=1)
+    run = Timed("--timeout", 3, "--", "sh", "-c", f"{HANG} abba; exit 0")
+    run.check(124, least=3, most=3)
     truth = run.truth()
     assert_dumped(run.err, truth)
     assert "DEADLOCK: " in run.err
@@ -162,8 +162,8 @@ def test_a_time_out_leaves_a_dump_of_what_hung():
 
 def test_the_dump_goes_to_a_file(tmp_path):
     out = tmp_path / "dump.txt"
-    run = Timed("--timeout", 1, "-o", out, "--", HANG, "chain")
-    run.check(124, least=1, most=1)
+    run = Timed("--timeout", 3, "-o", out, "--", HANG, "chain")
+    run.check(124, least=3, most=3)
     assert_dumped(out.read_text(), run.truth())
     assert "ROOT: " in out.read_text()
     assert "wait_for_first" not in run.err
@@ -176,8 +176,8 @@ def test_the_dump_goes_to_a_file(tmp_path):
 def test_the_dump_as_json(tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
     out = tmp_path / "dump.json"
-    run = Timed("--timeout", 1, "-f", "json", "-o", out, "--", "sh", "-c",
-                f"{HANG} fullpipe; exit 0").check(124, least=1, most=1)
+    run = Timed("--timeout", 3, "-f", "json", "-o", out, "--", "sh", "-c",
+                f"{HANG} fullpipe; exit 0").check(124, least=3, most=3)
     truth = run.truth()
     dump = json.loads(out.read_text())
     schema = ROOT / "test" / "data" / "dump.schema.json"
@@ -334,9 +334,9 @@ def test_a_signal_reaches_what_the_command_started(background):
 
 def test_orphaned_grandchildren_are_dumped_and_ended():
     """Their parent ended long ago, as with a daemon that a test started."""
-    run = Timed("--timeout", 2, "--", "sh", "-c",
+    run = Timed("--timeout", 3, "--", "sh", "-c",
                 f"({HANG} condvar &); sleep 100")
-    run.check(124, least=2, most=2)
+    run.check(124, least=3, most=3)
     truth = run.truth()
     assert_dumped(run.err, truth)
     assert re.search(r'^process \d+ "sleep 100"', run.err, re.M), run.err

@@ -200,7 +200,7 @@ def assert_is_as_before(terminal):
     terminal.keys("words", "Enter")
     # Once by the terminal's echo, once by cat.  What the shell said before the
     # terminal was as before ended no line's column.
-    screen = terminal.until("^ *words\n(ended with 137\n)?words")
+    screen = terminal.until("^ *words\n(Killed *\n)?(ended with 137\n)?words")
     assert "THREAD" not in screen
     assert terminal.run("display-message", "-p",
                         "#{alternate_on} #{cursor_flag} #{keypad_cursor_flag}"

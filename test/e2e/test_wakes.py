@@ -18,10 +18,10 @@ UNKNOWN = "[waker not recorded]"
 CLOCK = {"[interrupt]", UNKNOWN}
 
 
-def record(out, *options, rounds):
+def record(out, *options, rounds, feeds_after_ms=0):
     """Wakes of fixtures/handoff.c from its start to its end, and its account."""
     run = wallprof("--profile", "block,wake", *options, "--",
-                   FIXTURES / "handoff", rounds, output=out, timeout=300)
+                   FIXTURES / "handoff", rounds, feeds_after_ms, output=out, timeout=300)
     run.check((0, 1))
     truth = json.loads(re.search(r"TRUTH (.*)", run.out).group(1))
     wake = pprof_check.load(str(out).replace(".pb.gz", ".wake.pb.gz"))
@@ -102,9 +102,10 @@ def test_who_wakes_whom(tmp_path):
 
 
 def test_who_wakes_is_of_another_process_that_is_recorded(tmp_path):
-    truth, wake, block = record(tmp_path / "x.pb.gz", "--children", rounds=300)
+    # It is met some milliseconds after it has started, a busy machine's tenths of a second.
+    truth, wake, block = record(tmp_path / "x.pb.gz", "--children", rounds=300,
+                                feeds_after_ms=1000)
     fed = total(wake, "reader", by("feed", "feeder"))
-    # It is met some milliseconds after it has started.
     unmet = total(wake, "reader", lambda names, labels:
                   any("another process" in name for name in names))
     assert unmet < 0.05 * truth["reader"], unmet
@@ -132,7 +133,7 @@ def test_wakes_of_two_processes_are_told_apart(start, tmp_path):
     targets = [start("handoff", 0) for _ in range(2)]
     pids = ",".join(str(t.pid) for t in targets)
     for out in (tmp_path / "x.pb.gz", tmp_path / "x.txt"):
-        wallprof("-p", pids, "-d", 1, "--profile", "wake",
+        wallprof("-p", pids, "-d", 4, "--profile", "wake",
                  output=out).check((0, 1))
     for target in targets:
         target.assert_unharmed()
@@ -228,7 +229,8 @@ def test_a_packet_over_loopback_is_by_who_sent_it(start, tmp_path):
                any("send" in name for name in names) else
                "kernel" if "ksoftirqd" in names[0] else names[0])
         by_leaf[who] = by_leaf.get(who, 0) + s["values"]["wakes"]
-    others = sum(by_leaf.values()) - by_leaf.get("kernel", 0)
+    # Of the first wait of a window the waker is not recorded.
+    others = sum(by_leaf.values()) - by_leaf.get("kernel", 0) - by_leaf.get(UNKNOWN, 0)
     assert by_leaf.get("sender", 0) > max(20, 0.9 * others), by_leaf
 
 

@@ -39,18 +39,18 @@ REPORT = r"Thread time by state\n(.*\n)+.*do_sleep"
 # Line, status, what standard output and standard error hold; files written.
 LINES = [
     # A recording: by id, by name, by path, by word, by flag.
-    ("wallprof PID -d 0.3", 0, REPORT, r"^$", []),
-    ("wallprof NAME -d 0.3", 0, REPORT, r"^$", []),
-    ("wallprof PATH -d 0.3", 0, REPORT, r"^$", []),
-    ("wallprof record PID -d 0.3", 0, REPORT, r"^$", []),
-    ("wallprof record NAME -d 0.3 -o a.pb.gz", 0, r"^$", r"a\.pb\.gz",
+    ("wallprof PID -d 1", 0, REPORT, r"^$", []),
+    ("wallprof NAME -d 1", 0, REPORT, r"^$", []),
+    ("wallprof PATH -d 1", 0, REPORT, r"^$", []),
+    ("wallprof record PID -d 1", 0, REPORT, r"^$", []),
+    ("wallprof record NAME -d 1 -o a.pb.gz", 0, r"^$", r"a\.pb\.gz",
      ["a.pb.gz"]),
-    ("wallprof -p PID -d 0.3 -o b.pb.gz", 0, r"^$", r"b\.pb\.gz", ["b.pb.gz"]),
-    ("wallprof -d 0.3 -F 50 PID", 0, r", 50 Hz asked", r"^$", []),
+    ("wallprof -p PID -d 1 -o b.pb.gz", 0, r"^$", r"b\.pb\.gz", ["b.pb.gz"]),
+    ("wallprof -d 1 -F 50 PID", 0, r", 50 Hz asked", r"^$", []),
     ("wallprof -- true", None, r"", r"", []),
     # A tenth of its time without a whole stack would be status 1: on a busy machine it
-    # may take 40 ms to end.
-    ("wallprof -q -o c.html -- sleep 1", 0, r"^$", r"^$", ["c.html"]),
+    # may take 40 ms to end, and as much to begin.
+    ("wallprof -q -o c.html -- sleep 3", 0, r"^$", r"^$", ["c.html"]),
     # A dump.
     ("wallprof dump PID", 0, r"\nthread \d+ \"worker-0\" \[", r"^$", []),
     ("wallprof dump NAME --group", 0, r"worker-2", r"^$", []),
@@ -62,8 +62,8 @@ LINES = [
     # A command with a limit.
     ("wallprof run 60 echo hello", 0, r"^hello\n$", r"^$", []),
     ("wallprof run -- sh -c true", 0, r"^$", r"^$", []),
-    ("wallprof run 0.2 sleep 60", 124, r"^$", r"nanosleep", []),
-    ("wallprof --timeout 0.2 -- sleep 60", 124, r"^$", r"nanosleep", []),
+    ("wallprof run 2 sleep 60", 124, r"^$", r"nanosleep", []),
+    ("wallprof --timeout 2 -- sleep 60", 124, r"^$", r"nanosleep", []),
     ("wallprof top PID", 2, r"^$", r"^wallprof: top wants a terminal", []),
     # Saved profiles; a.pb.gz and b.pb.gz are from above.
     ("wallprof report a.pb.gz", 0, REPORT, r"^$", []),
@@ -71,9 +71,9 @@ LINES = [
     ("wallprof diff a.pb.gz b.pb.gz", 0, r"^per second of recording$", r"^$", []),
     ("wallprof diff a.pb.gz b.pb.gz -o e.html", 0, r"^$", r"", ["e.html"]),
     # Threads by name.
-    ("wallprof PID -d 0.3 -t worker-0 -t worker-1", 0, r"^2 threads", r"^$", []),
-    ("wallprof PID -d 0.3 -t worker-* -t !*-0", 0, r"^2 threads", r"^$", []),
-    ("wallprof PID -d 0.3 -t nobody", 2, r"^$",
+    ("wallprof PID -d 1 -t worker-0 -t worker-1", 0, r"^2 threads", r"^$", []),
+    ("wallprof PID -d 1 -t worker-* -t !*-0", 0, r"^2 threads", r"^$", []),
+    ("wallprof PID -d 1 -t nobody", 2, r"^$",
      r"^wallprof: .* -t .nobody. chooses; there are: .*worker-0, .*\n$", []),
     ("wallprof dump PID -t nobody", 2, r"^$",
      r"^wallprof: .* -t .nobody. chooses; there are: .*worker-0, .*\n$", []),
@@ -100,7 +100,7 @@ def directory(tmp_path_factory, busy):
     """Where lines are typed, with the files that earlier ones leave."""
     place = tmp_path_factory.mktemp("typed")
     for name in "ab":
-        assert typed(f"wallprof {busy.pid} -d 0.3 -o {name}.pb.gz", place)[0] == 0
+        assert typed(f"wallprof {busy.pid} -d 1 -o {name}.pb.gz", place)[0] == 0
     return place
 
 
