@@ -286,7 +286,8 @@ test('an empty profile is a page too', () => {
 test('amounts have the digits that a person reads', () => {
   assert.deepEqual([0, 999, 1500, 99.96e6, 2.5e9, 1234e9].map(m.duration), ['0 ns', '999 ns', '1.50 us', '100 ms', '2.50 s', '1234 s']);
   assert.deepEqual([[0, 1], [1, 3], [1, 1], [1, 20], [1, 1000]].map(([a, b]) => m.percent(a, b)), ['0 %', '33.3 %', '100 %', '5.0 %', '0.10 %']);
-  assert.equal(m.amount({ unit: 'bytes' }, 3 << 20), '3.0 MiB');
+  assert.deepEqual([3 << 20, -5 << 20, -(2 ** 31), -1536, -1000.0000001, 0.1 + 0.2].map((v) => m.amount({ unit: 'bytes' }, v)),
+    ['3.0 MiB', '-5.0 MiB', '-2.00 GiB', '-1.5 KiB', '-1000 B', '0 B']);
   assert.equal(m.amount({ unit: 'count' }, 12345), '12,345');
 });
 

@@ -598,9 +598,11 @@ export function duration(ns) {
 export function amount(p, v) {
   if (p.unit === 'nanoseconds')
     return duration(v);
-  if (p.unit === 'bytes')
-    return v >= 1 << 30 ? (v / (1 << 30)).toFixed(2) + ' GiB' : v >= 1 << 20 ? (v / (1 << 20)).toFixed(1) + ' MiB' :
-      v >= 1024 ? (v / 1024).toFixed(1) + ' KiB' : v + ' B';
+  if (p.unit === 'bytes') {
+    const abs = Math.abs(v);
+    return abs >= 1 << 30 ? (v / (1 << 30)).toFixed(2) + ' GiB' : abs >= 1 << 20 ? (v / (1 << 20)).toFixed(1) + ' MiB' :
+      abs >= 1024 ? (v / 1024).toFixed(1) + ' KiB' : Math.round(v) + ' B';
+  }
   return Math.round(v).toLocaleString('en') + (p.unit && p.unit !== 'count' ? ' ' + p.unit : '');
 }
 
