@@ -218,6 +218,10 @@ bounded('an address leads to the same picture', async () => {
   assert.equal(await text('#total'), total);
   assert.equal(await page.$eval('#search', (e) => e.value), 'lock');
   assert.equal(await page.evaluate('location.hash'), hash);
+  /* Also if it changes while the page is open. */
+  await page.evaluate('location.hash = "#q=epoll&f=work"');
+  await page.waitForFunction('wallprof.state.query === "epoll"');
+  assert.deepEqual(await page.$$eval('#search, #filter', (all) => Object.fromEntries(all.map((e) => [e.id, e.value]))), { search: 'epoll', filter: 'work' });
   await open('#t=zzz&z=9-1&th=-5,x&i=99999,-1&n=1e9&fn=77777&off=nothing&v=%00&q=%28');
   assert.match(await text('#total'), /^50\.0 s of 5 threads/);
 });

@@ -126,8 +126,11 @@ async function start() {
     history.replaceState(null, '', writeHash(p, app.state));
     app.redraw();
   };
-  byId('search').value = app.state.query;
-  byId('filter').value = app.state.filter;
+  const fillBoxes = () => {
+    byId('search').value = app.state.query;
+    byId('filter').value = app.state.filter;
+  };
+  fillBoxes();
   addEventListener('resize', () => app.redraw());
   /* On paper: light, all tables, as high as they are. */
   const print = (yes) => {
@@ -138,7 +141,10 @@ async function start() {
   };
   addEventListener('beforeprint', () => print(true));
   addEventListener('afterprint', () => print(false));
-  addEventListener('hashchange', () => app.update(readHash(p, location.hash)));
+  addEventListener('hashchange', () => {
+    app.update(readHash(p, location.hash));
+    fillBoxes();
+  });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { drawSummary(app); app.redraw(); });
   addEventListener('keydown', (event) => {
     if (event.key === '/' && !(event.target instanceof HTMLInputElement)) {
