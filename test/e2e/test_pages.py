@@ -66,9 +66,10 @@ def test_page_has_the_errors_of_the_text(start, tmp_path):
              REPORT=str(tmp_path / "x.txt"))
 
 
-def test_page_in_chromium(packages, tmp_path):
+def test_page_in_chromium(packages, saved, tmp_path):
+    report("diff", saved, saved, "-o", tmp_path / "diff.html")
     run_node("browser.test.mjs", PAGE=str(known(tmp_path, "html")),
-             CHROMIUM=shutil.which("chromium") or "")
+             DIFF=str(tmp_path / "diff.html"), CHROMIUM=shutil.which("chromium") or "")
 
 
 def test_speedscope_reads_its_format(packages, tmp_path):

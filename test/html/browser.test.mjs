@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of test/unit/timeline_maker.h in headless Chromium.
-// NODE_MODULES is where the packages are, PAGE the page.
+// NODE_MODULES is where the packages are, PAGE the page, DIFF one that compares its
+// profile with itself.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
 const puppeteer = createRequire(process.env.NODE_MODULES + '/')('puppeteer-core');
-const URL = 'file://' + process.env.PAGE, faults = [];
+const URL = 'file://' + process.env.PAGE, DIFF = 'file://' + process.env.DIFF, faults = [];
 let browser, page;
 
 before(async () => {
@@ -24,9 +25,9 @@ before(async () => {
 after(() => browser && browser.close());
 
 /* Load the page anew; nothing may have gone wrong when it is left. */
-async function open(hash = '') {
+async function open(hash = '', url = URL) {
   await page.goto('about:blank');
-  await page.goto(URL + hash);
+  await page.goto(url + hash);
   await page.waitForFunction(() => document.documentElement.dataset.ready || document.querySelector('#summary').innerText);
   assert.deepEqual(faults, []);
   await page.waitForSelector('html[data-ready]');
@@ -126,6 +127,50 @@ bounded('two ranges of one recording are compared', async () => {
   await click('#compare');
   assert.equal(await state('state.before'), null);
   assert.doesNotMatch(await text('#total'), /per second/);
+});
+
+/* What is said of each thread's box, by thread. */
+async function boxesOfThreads() {
+  const said = [];
+  await page.focus('#boxes');
+  await press('ArrowDown');
+  while (!said.includes(await text('#at'))) {
+    said.push(await text('#at'));
+    await press('ArrowRight');
+  }
+  return said;
+}
+
+bounded('a thread is compared with itself', async () => {
+  await open('#t=8000000000-10000000000&b=0-5000000000&v=t');
+  const said = await boxesOfThreads();
+  assert.equal(said.length, 5);
+  for (const line of said)
+    assert.match(line, /per second: 1\.00 s before, 1\.00 s after/);
+});
+
+bounded('a profile has not changed since itself, nor have its threads', async () => {
+  for (const threads of ['', '&th=1', '&th=0,2,4']) {
+    await open('#' + threads, DIFF);
+    const changes = await page.$$eval('#functions tbody tr', (rows) => rows.map((r) => [...r.cells].slice(0, 2).map((c) => c.innerText.split(' ±')[0])));
+    assert.ok(changes.length > 1 && changes.flat().every((c) => c === '0 ns'), threads + ': ' + changes);
+    const [, before, now] = (await text('#total')).match(/per second (\S+ s) before, (\S+ s) now/);
+    assert.equal(before, now);
+  }
+  await open('#v=t', DIFF);
+  const said = await boxesOfThreads();
+  assert.equal(said.length, 5);
+  for (const line of said)
+    assert.match(line, /per second: 1\.00 s before, 1\.00 s after/);
+  /* Goroutines of one name. */
+  await open('', DIFF);
+  await page.evaluate(() => {
+    for (const t of [...wallprof.p.threads, ...wallprof.base.threads])
+      Object.assign(t, { name: 'same', tid: 0 });
+    wallprof.update({ threads: new Set([1]) });
+  });
+  await drawn();
+  assert.match(await text('#total'), /^10\.0 s of 1 threads?; not compared: others have the same name/);
 });
 
 bounded('paper has all of it in light colours, and the screen comes back', async () => {

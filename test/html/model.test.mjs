@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as e from '../../src/output/html/errors.js';
+import { sameThreads } from '../../src/output/html/compare.js';
 import * as m from '../../src/output/html/model.js';
 import { readHash, writeHash } from '../../src/output/html/page.js';
 
@@ -199,6 +200,24 @@ test('functions of one name and module are one, as in the text', () => {
   const tree = m.callTree(after, Float64Array.from(a)), sum = m.weigh(after, tree, a);
   assert.deepEqual(m.functions(after, tree, sum).map((f) => [after.frames[f.frame].name, f.self, f.total]), [['run', 100, 100], ['main', 0, 100]]);
   assert.deepEqual([...after.threads[0].exact.values()], [60]);
+});
+
+test('threads are those of the same names before', () => {
+  const side = (list) => m.decode(encode(list.map(([name, count]) => [name, 0, true, [[['main'], RUN, 10]], false, [0, 0], [], count ?? 1])));
+  const before = side([['pool'], ['main'], ['pool'], ['gone']]), after = side([['main'], ['new'], ['pool'], ['pool'], ['pool']]);
+  const of = (p, base, ...chosen) => {
+    const same = sameThreads(p, base, new Set(chosen));
+    return same && [...same];
+  };
+  assert.equal(sameThreads(after, before, null), null);
+  assert.deepEqual([of(after, before, 0), of(after, before, 1), of(after, before, 2, 3, 4, 0)], [[1], [], [0, 2, 1]]);
+  /* Of a pool the third thread has the tid 3 in both, none of before has 4. */
+  assert.deepEqual([of(after, before, 2), of(after, before, 3), of(after, before, 0, 2, 3)], [[2], undefined, undefined]);
+  after.threads.forEach((t) => assert.deepEqual(of(after, after, t.index), [t.index]));
+  /* Goroutines have no tid. */
+  for (const t of [...before.threads, ...after.threads])
+    t.tid = 0;
+  assert.deepEqual([of(after, before, 0), of(after, before, 2), of(after, after, 2)], [[1], undefined, undefined]);
 });
 
 /* As tosses of a coin: LOOKS of POOL ns found NS of it. */

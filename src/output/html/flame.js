@@ -3,6 +3,7 @@
  * or the other way. */
 import { OWN, addThread, amount, callTree, callersTree, focusTree, functions, layout, matched, percent, select, weigh } from './model.js';
 import { beside, functionErrors } from './errors.js';
+import { beforeOf } from './compare.js';
 import { changeColour, css, moduleColour, stateColour } from './colours.js';
 import { byId, drawText, isDark, prepare, themeColour, tip } from './canvas.js';
 
@@ -99,30 +100,38 @@ export function startFlame(app) {
     return f >= 0 ? p.frames[f].name : b.group ? b.group.name + ' ' + b.group.tid : state.focus >= 0 ? p.frames[state.focus].name : 'all';
   }
 
-  /* How a node's share has changed, from -1 to 1. */
-  function change(b) {
-    const after = b.sum.total[b.node] / app.scale, tree = b.part.tree;
-    const before = sumBefore(tree).total[b.node] / app.before.scale;
+  const compares = () => base || state.before;
+  const unknown = () => 'not compared: others have the same name, and which ' + p.who + ' it was before is not known';
 
+  /* How a node's share has changed, from -1 to 1; null: that is not known. */
+  function change(b) {
+    const old = sumBefore(b.part.tree, b.group);
+
+    if (!old)
+      return null;
+    const after = b.sum.total[b.node] / app.scale, before = old.total[b.node] / old.scale;
     return { before, after, part: (after - before) / Math.max(after, before, 1e-12) };
   }
 
+  /* What TREE's nodes had before, of the thread GROUP or (null) of all that are selected. */
   const sumsBefore = new WeakMap();
-  function sumBefore(tree) {
-    const known = sumsBefore.get(tree), { profile, selection } = app.before;
+  function sumBefore(tree, group) {
+    let known = sumsBefore.get(tree);
 
-    if (known && known.of === selection)
-      return known.sum;
-    const sum = weigh(profile, tree, selection.weights);
-    sumsBefore.set(tree, { of: selection, sum });
-    return sum;
+    if (!known || known.of !== app.selection)
+      sumsBefore.set(tree, known = { of: app.selection, sums: new Map() });
+    if (!known.sums.has(group)) {
+      const before = group ? beforeOf(app, new Set([group.index])) : app.before;
+      known.sums.set(group, before && { scale: before.scale, total: weigh(before.profile, tree, before.selection.weights).total });
+    }
+    return known.sums.get(group);
   }
 
   function paint(c, b, x, y, w, dark) {
     const f = p.frames[b.part.tree.frame[b.node]], n = p.cats.length, h = BOX - 1;
 
-    if (app.before && f) {
-      c.fillStyle = css(changeColour(change(b).part, dark));
+    if (compares() && f) {
+      c.fillStyle = css(changeColour(change(b)?.part || 0, dark));
       c.fillRect(x, y, w, h);
     } else if (state.byModule && f) {
       c.fillStyle = css(moduleColour(f.module, f.flags & OWN, dark));
@@ -174,9 +183,9 @@ export function startFlame(app) {
     if (f)
       lines.push([f.file + (f.line ? ':' + f.line : ''), f.module].filter(Boolean).join('  '));
     lines.push(amount(p, total) + ', ' + percent(total, all) + (b.sum.self[b.node] ? '; itself ' + amount(p, b.sum.self[b.node]) : ''));
-    if (app.before) {
+    if (compares()) {
       const d = change(b);
-      lines.push(app.per + ': ' + amount(p, d.before * 1e9) + ' before, ' + amount(p, d.after * 1e9) + ' after');
+      lines.push(d ? app.per + ': ' + amount(p, d.before * 1e9) + ' before, ' + amount(p, d.after * 1e9) + ' after' : unknown());
     }
     p.cats.forEach((cat, c) => {
       const part = b.sum.mix[b.node * n + c];
@@ -216,7 +225,7 @@ export function startFlame(app) {
     byId('total').textContent = s.total ? amount(p, s.total) + ' of ' + s.threads + ' ' + p.who + (s.threads === 1 ? '' : 's') +
       (state.focus >= 0 ? '; callers and callees of ' + p.frames[state.focus].name + ', ' + ofFunction(state.focus) : '') +
       (app.before ? '; ' + app.per + ' ' + amount(p, app.before.selection.total / app.before.scale * 1e9) + ' before, ' +
-        amount(p, s.total / app.scale * 1e9) + ' now: red grew, blue shrank' : '') +
+        amount(p, s.total / app.scale * 1e9) + ' now: red grew, blue shrank' : compares() ? '; ' + unknown() : '') +
       (s.hidden ? '; hidden: ' + amount(p, s.hidden) + ' of ' + s.idle + ' idle ' + p.who + 's' : s.idle && !state.hideIdle ? '; ' + s.idle + ' of them idle' : '') :
       'nothing is selected';
     byId('at').textContent = at ? boxes.filter((b) => isAt(b)).map(text).join('').replaceAll('\n', ' · ') : '';

@@ -2,6 +2,7 @@
 /* page.js - one state, which the address keeps, and what is drawn of it. */
 import { decode, select, unite } from './model.js';
 import { byId } from './canvas.js';
+import { beforeOf } from './compare.js';
 import { startFlame } from './flame.js';
 import { drawLegend, drawSummary, drawTable } from './tables.js';
 import { startTimeline } from './timeline.js';
@@ -93,8 +94,7 @@ async function start() {
     /* Of what does not grow with time, or for a time that is not known, sums. */
     app.per = !base || ((p.unit === 'nanoseconds' || p.type.startsWith('alloc_')) && p.duration_ns > 0 && base.duration_ns > 0) ? 'per second' : 'sums';
     app.scale = app.per === 'sums' ? 1e9 : lengthOf(s.range);
-    app.before = base ? { profile: base, scale: app.per === 'sums' ? 1e9 : base.duration_ns, selection: select(base, { ...all, off: s.off, hideIdle: s.hideIdle }) } :
-      s.before ? { profile: p, scale: lengthOf(s.before), selection: select(p, { ...s, range: s.before }) } : null;
+    app.before = beforeOf(app, s.threads);
   };
   reselect();
   const flame = startFlame(app), timeline = startTimeline(app);
