@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start fixtures, run wallprof on them, check that nobody was harmed."""
 import bisect
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -63,6 +64,20 @@ def is_alive(pid):
 
 def tids_of(pid):
     return sorted(int(t) for t in os.listdir(f"/proc/{pid}/task"))
+
+
+def schedstat(pid, tid):
+    """Nanoseconds on a CPU, and waiting for one, and how often it was on one."""
+    with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+        return [int(n) for n in f.read().split()]
+
+
+def states_of(pid):
+    states = set()
+    for tid in tids_of(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            states.add(status_of(pid, tid)["State"][0])
+    return states
 
 
 def children_of(pid):
@@ -160,7 +175,14 @@ def wait_until_sampling(tool):
             return 0
 
     def begun_or_ended():
-        return tool.poll() is not None or slept()
+        """It sleeps between ticks: in its first one it may wait for other things."""
+        pid = sampler_of(tool)
+        try:
+            with open(f"/proc/{pid}/wchan") as f:
+                sleeps = pid and "sigtimedwait" in f.read()
+        except OSError:
+            sleeps = False
+        return tool.poll() is not None or (sleeps and slept())
 
     before = wait_until(begun_or_ended)
     wait_until(lambda: tool.poll() is not None or slept() >= before + 4)
@@ -210,9 +232,11 @@ class CpuClock:
         self.thread.start()
 
     def look(self):
-        before = time.time_ns()
-        cpu = run_ns(self.pid)
-        self.times.append((before + time.time_ns()) // 2)
+        before = after = 0
+        # One that loses its CPU in between would be of another time.
+        while not 0 < after - before < 1e6:
+            before, cpu, after = time.time_ns(), run_ns(self.pid), time.time_ns()
+        self.times.append((before + after) // 2)
         self.cpu.append(cpu)
 
     def run(self):
@@ -433,6 +457,9 @@ def start():
             argv[0] = FIXTURES / str(argv[0])
         target = Target(argv, **kwargs)
         targets.append(target)
+        # It says so before all of its threads wait.
+        if pathlib.Path(argv[0]).name == "waiters":
+            wait_until(lambda: states_of(target.pid) == {"S"})
         return target
 
     yield begin

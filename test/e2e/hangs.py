@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that hang, by their own account (fixtures/hang.h), and what wallprof
 says of them."""
-import contextlib
 import json
 import platform
 import re
@@ -133,11 +132,3 @@ def check(pid, *args):
     run.verdict, run.why = found.groups()
     run.dump = run.out[found.end():]
     return run.check(STATUS[run.verdict])
-
-
-def states_of(pid):
-    states = set()
-    for tid in tids_of(pid):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            states.add(status_of(pid, tid)["State"][0])
-    return states

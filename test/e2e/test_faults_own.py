@@ -103,7 +103,7 @@ def one_signal(tmp_path, target, name, mode, delay, what):
     assert tool.returncode < 0 or (tool.returncode == 2 and err), what
     assert "x.pb.gz" not in left and delay <= 0.03, what
     for f in tmp_path.iterdir():
-        f.unlink()
+        f.unlink(missing_ok=True)
     return 0
 
 
@@ -321,11 +321,12 @@ def test_calls_that_are_denied(start, tmp_path, what, mode):
     if mode in whole:
         check_stacks(p, run, "worker", "work_round")
     else:
-        # No wrong stack: what could not be seen is said to be unknown.
-        named = wall(p, "worker", lambda s: not any(
-            f["name"].startswith("[") or f["name"] == "work_round"
-            for f in s["frames"]))
-        assert named < 0.02 * p.duration_nanos
+        # No wrong stack: what could not be seen is said to be unknown.  Between two
+        # rounds is run_worker alone.
+        named = wall(p, "worker", lambda s: s["frames"][0]["name"] != "run_worker" and
+                     not any(f["name"].startswith("[") or f["name"] == "work_round"
+                             for f in s["frames"]))
+        assert named < 0.02 * p.duration_nanos, (run.err, pprof_check.described(p))
 
 
 def test_stacks_that_cannot_be_read_are_losses(start, tmp_path):
@@ -423,7 +424,7 @@ def test_inside_namespaces(tmp_path, mode):
               'kill $pid; wait $pid; exit $status')
     truth = tmp_path / "truth"
     argv = [*NAMESPACES, "sh", "-c", script, "sh", FIXTURES / "fault", truth,
-            WALLPROF, *mode_args(mode), "-d", "0.4", "-o", out]
+            WALLPROF, *mode_args(mode), "-d", "2", "-o", out]
     done = subprocess.run([str(a) for a in argv], stderr=subprocess.PIPE,
                           timeout=100)
     err = done.stderr.decode()

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from conftest import wallprof
-from hangs import INTERVAL, TYPES, Dump, check
+from hangs import TYPES, Dump, check
 
 CASES = [
     *(("hang", "abba", kind) for kind in

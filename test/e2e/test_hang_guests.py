@@ -15,9 +15,9 @@ import time
 
 import pytest
 
-from conftest import (FIXTURES, SLOW, WALLPROF, status_of, tids_of,
-                      wait_until, wallprof)
-from hangs import INTERVAL, Dump, check, states_of, validate
+from conftest import (FIXTURES, SLOW, WALLPROF, states_of, status_of,
+                      tids_of, wait_until, wallprof)
+from hangs import Dump, check, validate
 from test_hang_pipes import is_blocked
 
 

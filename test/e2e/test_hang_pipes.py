@@ -11,8 +11,7 @@ import sys
 import pytest
 
 import pprof_check
-from conftest import ROOT, run_ns, wait_until, wallprof
-from hangs import states_of
+from conftest import ROOT, run_ns, states_of, wait_until, wallprof
 
 # A feeder fills a pipe, a mover moves what is in it or in a file to another pipe by
 # the call argv[1] until that is full, and its reader does as argv[2] says.

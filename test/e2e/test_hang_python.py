@@ -11,8 +11,7 @@ import time
 
 import pytest
 
-from conftest import run_ns, wait_until, wallprof
-from hangs import states_of
+from conftest import run_ns, states_of, wait_until, wallprof
 
 BEGIN = """
 import queue, signal, socket, threading, time

@@ -12,13 +12,12 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
 
 import pprof_check
-from conftest import WALLPROF, wait_until, wait_until_sampling, wallprof
+from conftest import WALLPROF, wait_until, wait_until_sampling, wallprof, worker_of
 
 RATE = 64 << 10
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
@@ -394,24 +393,27 @@ def test_what_forked_children_pay_is_in_the_budget(start, tmp_path):
 def record_perl(tmp_path, end):
     """The heap profile of a command, perl: 3,000 strings of 10,000 bytes, which it
     makes when its allocator is probed, then END."""
-    out, pid, go = tmp_path / "p.pb.gz", tmp_path / "pid", tmp_path / "go"
+    out, pid = tmp_path / "p.pb.gz", tmp_path / "pid"
+    own = text_of("self", "libc.so.6")
     script = ("open F, '>', '.new'; print F $$; close F; rename '.new', 'pid'; my @x; "
               "select undef, undef, undef, 0.01 until -e 'go'; "
               "push @x, 'x' x (10000 + $_) for 1..3000; " + end)
 
-    def begin():
-        own = text_of("self", "libc.so.6")
+    tool = subprocess.Popen(
+        [WALLPROF, "--profile", "heap", "--heap-rate", str(RATE), "--heap-anyway", "-o", out,
+         "--", "/usr/bin/perl", "-e", script], cwd=tmp_path, stderr=subprocess.PIPE)
+    try:
         wait_until(lambda: pid.exists() and
                    text_of(pid.read_text(), "libc.so.6") != own)
-        go.touch()
-    starter = threading.Thread(target=begin)
-    starter.start()
-    try:
-        wallprof("--profile", "heap", "--heap-rate", RATE, "--heap-anyway", "--",
-                 "/usr/bin/perl", "-e", script, output=out, cwd=tmp_path).check((0, 1))
+        # It sleeps again when the last probe is there.
+        wchan = pathlib.Path(f"/proc/{worker_of(tool)}/wchan")
+        wait_until(lambda: "sigtimedwait" in wchan.read_text())
+        (tmp_path / "go").touch()
+        err = tool.communicate(timeout=100)[1]
     finally:
-        go.touch()
-        starter.join()
+        tool.kill()
+        tool.wait()
+    assert tool.returncode in (0, 1), err
     return pprof_check.load(str(out))
 
 

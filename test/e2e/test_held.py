@@ -11,10 +11,10 @@ import time
 import pytest
 
 import pprof_check
-from conftest import FIXTURES, wait_until, wait_until_sampling, wallprof
+from conftest import FIXTURES, states_of, wait_until, wait_until_sampling, wallprof
 from fault_records import begin, load
 from freezer import Freezer
-from hangs import Dump, check, states_of
+from hangs import Dump, check
 from test_deadline import ROOT_ONLY, dead_server, let_die, pid_ready
 
 CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")

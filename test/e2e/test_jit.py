@@ -51,7 +51,8 @@ public class Chain {
 ERLANG = """
 -module(chain).
 -export([main/0]).
-main() -> spawn(fun() -> loop(0) end), timer:sleep(infinity).
+main() -> spawn(fun() -> loop(0) end), io:format("READY pid=~s~n", [os:getpid()]),
+  timer:sleep(infinity).
 loop(N) -> _ = f0(N), loop(N + 1).
 %s
 f9(N) -> L = lists:sort([X * N rem 97 || X <- lists:seq(1, 60)]),
@@ -201,7 +202,7 @@ def test_erlang(start, profile, tmp_path):
     subprocess.run(["erlc", "+no_line_info", "chain.erl"], cwd=tmp_path, check=True,
                    capture_output=True, timeout=100)
     target = start(shutil.which("erl"), "+JPperf", "true", "+S", "1", "-noshell",
-                   "-eval", "chain:main().", ready=False, cwd=tmp_path)
+                   "-eval", "chain:main().", cwd=tmp_path)
     wait_until(has_run(target.pid, 1.5))
     _, p = profile(target.pid, "-r", 300, cpu=1.5)
     target.assert_unharmed()

@@ -11,7 +11,7 @@ import resource
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, SLOW, status_of, wait_until, wallprof
+from conftest import FIXTURES, SLOW, status_of, ticks, wait_until, wallprof
 from test_weights import check_mayflies, record_shares
 
 # The first tick reads all stacks: that of 10,000 takes a second or two.
@@ -68,7 +68,7 @@ def test_the_cost_that_is_said_is_the_kernels(start, profile):
     """All that wallprof takes has what starting, naming and writing take, too."""
     target = start("waiters", 300)
     before = children_cpu()
-    run, p = profile(target.pid, "-d", 2, "--scan", "proc", "-r", 200)
+    run, p = profile(target.pid, "-d", 5, "--scan", "proc", "-r", 500)
     all_of_it = 100 * (children_cpu() - before) / (p.duration_nanos / 1e9)
     said = run.counter("% of a core, stops of the target's threads")
     assert 0.5 * all_of_it < said < all_of_it, (said, all_of_it)
@@ -84,7 +84,8 @@ def test_shares_are_those_of_the_fixture_by_scan(start, profile, way, stop):
 @pytest.mark.parametrize("way", WAYS)
 def test_threads_that_come_and_go_by_scan(start, profile, way):
     target = start("churn")
-    run, p = profile(target.pid, "-d", 2, "--scan", way)
+    # 1: where CPUs are few, many end before they are read.
+    run, p = profile(target.pid, "-d", 2, "--scan", way, status=(0, 1))
     target.assert_unharmed()
     skip_without_scan(run)
     check_mayflies(p, target)
@@ -138,7 +139,7 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
     target = start("stack-gcc-O0", "wait")
     lacked = {"auto": "from the wait-site cache",
               "never": "not stopped and perhaps incomplete"}[stop]
-    share, cut = {}, {}
+    share, cut, without = {}, {}, {}
     for way in ("proc", "auto", "switches"):
         out = tmp_path / f"{way}.pb.gz"
         run = wallprof("-p", target.pid, "-d", 2, "-r", 200, "--stop", stop,
@@ -156,13 +157,16 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
         share[way] = run.counter(lacked) / n
         cut[way] = sum(s["values"]["samples"] for s in samples
                        if s["frames"][-1]["name"] != "_start") / n
+        # Until it is loaded, beside the ticks.
+        without[way] = 1 - run.counter("ticks by a BPF scan") / ticks(p)
     target.assert_unharmed()
     # The first look, which asks for a scan, and those that read /proc because
     # the thread was about to wait: 0.11 to 0.13 where a call takes 1.4 us and
     # others want the CPU.
     for way in ("auto", "switches"):
-        assert share[way] < 0.2
-        assert cut[way] < 0.1
+        assert without[way] < 0.5, without
+        assert share[way] < 0.2 + without[way], (share, without)
+        assert cut[way] < 0.1 + without[way], (cut, without)
     assert share["proc"] > 0.5
     if stop == "never":
         assert cut["proc"] > 0.9

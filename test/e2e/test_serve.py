@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import http.client
 import json
+import math
 import os
 import re
 import shutil
@@ -66,15 +67,15 @@ class Server:
         return body
 
     def metric(self, name):
-        """The sum of a metric over its labels; None: no answer yet."""
+        """The sum of a metric over its labels; NaN: no answer yet."""
         assert self.tool.poll() is None, self.tool.stderr.read()
         try:
             status, _, text = self.ask("/metrics")
         except (OSError, http.client.HTTPException):
-            return None
+            return math.nan
         # Clients that have left are not seen to have left yet.
         if status == 503:
-            return None
+            return math.nan
         assert status == 200, (status, text[:500])
         return sum(float(line.rsplit(" ", 1)[1])
                    for line in text.decode().splitlines()
@@ -82,7 +83,7 @@ class Server:
 
     def ready(self, seconds=0):
         """Wait until it samples, and has for SECONDS."""
-        wait_until(lambda: (self.metric("wallprof_ticks_total") or 0) > 0 and
+        wait_until(lambda: self.metric("wallprof_ticks_total") > 0 and
                    self.metric("wallprof_history_seconds") >= seconds,
                    pause=0.05)
         return self

@@ -203,7 +203,7 @@ def test_processes_of_a_name_that_come_later(start, serve, tmp_path):  # noqa: F
     program = tmp_path / "later-one"
     shutil.copy(f"{FIXTURES}/hang", program)
     server = serve("--name", "later-o*")
-    wait_until(lambda: server.metric("wallprof_ticks_total") is not None)
+    wait_until(lambda: server.metric("wallprof_ticks_total") >= 0)
     assert server.metric("wallprof_processes ") == 0
     first = start(str(program), "abba")
     wait_until(lambda: by_label(server, "wallprof_threads").get("main", 0) >= 3,

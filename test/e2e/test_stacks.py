@@ -11,8 +11,8 @@ import tempfile
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, CpuClock, in_window, stack_variants, status_of,
-                      tolerance, wait_until, wallprof)
+from conftest import (FIXTURES, CpuClock, in_window, schedstat, stack_variants,
+                      status_of, tolerance, wait_until, wallprof)
 
 VARIANTS = stack_variants()
 # The first of a thread, as libc has it there.
@@ -267,7 +267,9 @@ def test_libraries_that_come_and_go(start, profile):
     """Time goes to the library that was there, though the next takes its
     place in memory."""
     target = start("dlopen")
+    queued = -schedstat(target.pid, target.pid)[1]
     _, p = profile(target.pid, "-r", 250, cpu=2)
+    queued += schedstat(target.pid, target.pid)[1]
     target.assert_unharmed()
     spans = target.truth()["spans"]
     truth = in_window(spans, p)
@@ -282,8 +284,10 @@ def test_libraries_that_come_and_go(start, profile):
     for name in ns:
         changes = 2 * sum(what == name for what, _, _ in spans)
         share, want = (n[name] / p.duration_nanos for n in (ns, truth))
-        assert abs(share - want) < 0.01 + tolerance(p, changes), (ns, truth)
-    assert sum(ns.values()) > 0.95 * sum(truth.values())
+        # Where it waits for a CPU for long is told once it runs.
+        bound = 0.01 + tolerance(p, changes) + queued / p.duration_nanos / 4
+        assert abs(share - want) < bound, (ns, truth, queued)
+    assert sum(ns.values()) > 0.95 * sum(truth.values()) - queued / 4, (ns, truth, queued)
 
 
 def test_a_deleted_program_has_names(start, profile, tmp_path):

@@ -5,8 +5,8 @@ import os
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, SLOW, CpuClock, in_window, tids_of, tolerance,
-                      wait_until)
+from conftest import (FIXTURES, SLOW, CpuClock, in_window, schedstat, tids_of,
+                      tolerance, wait_until)
 
 # What fixtures/shares.c is in when it is in no other function of its own, and
 # as what it waits there; in do_lock, below ask, it waits for the lock.
@@ -17,13 +17,6 @@ WAITS = {"do_spin": None, "do_sleep": "sleep", "ask": "pipe",
 def phase_of(sample):
     names = [f["name"] for f in sample["frames"]]
     return next((n for n in names if n in WAITS), "")
-
-
-def schedstat(pid, tid):
-    """Nanoseconds on a CPU, and waiting for one, and how often it was on one.
-    """
-    with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
-        return [int(n) for n in f.read().split()]
 
 
 def record_shares(start, profile, *args):
