@@ -108,8 +108,8 @@ struct wp_go_object {
 	enum wp_go_object_kind kind;
 	/* Of a descriptor: it waits to write, else to read. */
 	bool writes;
-	/* Of a channel: it is closed; a timer's (Go 1.23 and later); like a timer's,
-	 * as far as that is not told. */
+	/* Of a channel: it is closed; a timer's (Go 1.23 and later); empty, with room for one
+	 * value of time.Time's size, as a timer's. */
 	bool is_closed;
 	bool is_timers;
 	bool may_be_timers;

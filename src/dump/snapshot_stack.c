@@ -51,8 +51,8 @@ void wp_snapshot_open_go(struct wp_snapshot_sample *sample)
 	sample->go_table.image = NULL;
 }
 
-/* How far PC, in mapping M, is behind the start of a function of Go's; one that starts
- * there has not begun. */
+/* How far PC, in mapping M, is behind the start of a function of Go's; 0 where it is that
+ * start: the goroutine has not begun. */
 static uint32_t go_offset(const struct wp_snapshot_sample *sample,
 			  const struct wp_profile_mapping *m, uint64_t pc_avma)
 {

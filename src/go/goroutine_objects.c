@@ -76,8 +76,11 @@ static bool read_channel(struct wp_go_program *p, uint64_t avma,
 		.is_closed = wp_go_u32(c, CHANNEL_CLOSED),
 		.is_timers = p->layout->minor >= TIMER_MINOR &&
 			     wp_go_u64(c, CHANNEL_TIMER),
-		.may_be_timers = wp_go_u64(c, CHANNEL_CAP) == 1 &&
-				 (uint16_t)wp_go_u32(c, CHANNEL_ELEM) == TIME,
+		/* A timer sends when there is room: who waits, waits to receive. */
+		.may_be_timers = !wp_go_u64(c, 0) &&
+				 wp_go_u64(c, CHANNEL_CAP) == 1 &&
+				 (uint16_t)wp_go_u32(c, CHANNEL_ELEM) == TIME &&
+				 !wp_go_u32(c, CHANNEL_CLOSED),
 	};
 	return ret->len <= ret->cap;
 }

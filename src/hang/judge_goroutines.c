@@ -185,7 +185,7 @@ static void say_grown(const struct wp_dump *dump,
 		p->pid, grown, created, *wait ? "; one waits for " : "", wait);
 }
 
-/* Does a thread of P run?  It may be the one that waits for timers else. */
+/* Does a thread of P run?  It may be the one that would otherwise wait for timers. */
 static bool runs(const struct wp_dump *dump, const struct wp_dump_process *p)
 {
 	for (uint32_t i = 0; i < p->nthreads; i++) {
@@ -197,7 +197,8 @@ static bool runs(const struct wp_dump *dump, const struct wp_dump_process *p)
 	return false;
 }
 
-/* May a timer wake G?  Which channels are timers' is told since Go 1.23, unless these
+/* May a timer wake G, one of the group that grows most?  Of its others, and of groups that
+ * grow less, nobody is asked.  Which channels are timers' is told since Go 1.23, unless these
  * are as before (GODEBUG=asynctimerchan=1). */
 static bool waits_for_timer(const struct wp_dump *dump,
 			    const struct wp_dump_process *p,

@@ -111,7 +111,8 @@ static void put_goroutine(struct wp_buf *buf, const struct wp_dump *dump,
 				"unavailable\n");
 	nshown = 0;
 	for (uint32_t i = 0; i < g->stack.nframes; i++) {
-		/* A panic is shown between what it runs and what it is of. */
+		/* Of the runtime's functions this one parts those that are deferred from
+		 * the one that panics. */
 		bool panics = nshown && is_panic(dump, &frames[i]);
 
 		if (!panics && !is_shown(dump, &frames[i]))

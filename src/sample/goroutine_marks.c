@@ -256,10 +256,10 @@ void wp_goroutine_marks_clear(struct wp_goroutine_marks *marks)
 static bool has_run(const struct wp_goroutine_mark *a,
 		    const struct wp_goroutine_mark *b)
 {
-	bool is_found_leaked = a->words.state == WP_GOROUTINE_WAITING &&
-			       b->words.state == WP_GOROUTINE_LEAKED;
+	/* The garbage collector finds that one has leaked, and asks again. */
+	bool waits = is_parked(&a->words) && is_parked(&b->words);
 
-	return (a->words.status != b->words.status && !is_found_leaked) ||
+	return (a->words.status != b->words.status && !waits) ||
 	       a->words.seq != b->words.seq ||
 	       a->words.sp_avma != b->words.sp_avma ||
 	       a->words.pc_avma != b->words.pc_avma || a->reason != b->reason;

@@ -117,7 +117,7 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 		wp_clock_ns();
 	wp_pauses_init(&target->pauses, target->start_ns, options->max_stopped);
 	wp_common_begin(target->common, target->loop, target->start_ns);
-	/* Its map may have been waited for since its events were opened. */
+	/* Its events were opened before: to read its map may take long. */
 	if (!target->held)
 		wp_thread_starts_begin(target, target->start_ns);
 	if (!rc)

@@ -104,7 +104,7 @@ def test_ctrl_z_lets_go_within_200_ms(start, tmp_path, mode):
         tool.kill()
         tool.wait()
     # One that a busy machine made late.
-    assert sorted(took)[-2] < 0.2, took
+    assert sorted(took)[-2:][0] < 0.2, took
     target.assert_unharmed()
 
 

@@ -211,6 +211,7 @@ def test_dump_of_every_thread(goroutines, program):
 def test_as_elfutils_sees_them(goroutines):
     """Threads that wait in read() are at one place for both."""
     target = goroutines()
+    # 1: one that runs may be met where it has no whole stack.
     run = wallprof("--threads", "-p", target.pid).check((0, 1))
     done = subprocess.run(["eu-stack", "-p", str(target.pid)],
                           capture_output=True, text=True, timeout=100)

@@ -124,7 +124,7 @@ def test_a_vfork_parent_is_no_trap(hang):
     assert status_of(target.pid)["State"][0] == "D"
     begin = time.monotonic()
     dump = Dump(target.pid)
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < (30 if SLOW else 10)
     parent = dump.threads[target.threads["parent"]]
     assert parent["wait"] == "child" and parent["state"] == "waiting"
     assert "start_with_vfork" in dump.functions(parent["tid"])

@@ -38,7 +38,7 @@ def test_a_ring_of_locks_holds_against_signals():
     try:
         assert proc.stdout.readline() == "READY\n"
         wait_until(lambda: wallprof("check", proc.pid, "-i", "100ms").status)
-        # Between the looks of each are signals.
+        # Between the two looks of each are two or three signals.
         runs = [wallprof("check", proc.pid, "-i", "300ms") for _ in range(10)]
         # One that the signal wakes as it is looked at has moved.
         assert sum(r.status == 3 and r.out.startswith(

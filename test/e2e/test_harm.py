@@ -131,7 +131,7 @@ def test_a_worker_of_the_kernel_fails_no_request(splices, tmp_path, stop, deny):
     worker = wait_until(lambda: worker_of_kernel(splices.pid))
     prefix = [str(FIXTURES / "fault_deny"), "298", "13"] if deny else []
     wallprof("record", "-p", splices.pid, "-d", 3, "-r", 500, "--stop", stop,
-                   "--max-stopped", 0, output=tmp_path / "x.pb.gz", prefix=prefix).check()
+             "--max-stopped", 0, output=tmp_path / "x.pb.gz", prefix=prefix).check()
     dump = wallprof("dump", "-p", splices.pid)
     said = re.search(rf'thread {worker} .*\n(.*)\n', dump.out)
     # The last may have gone, and another come.

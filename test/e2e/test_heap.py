@@ -890,7 +890,8 @@ def test_leaks_of_a_part_of_the_recording_say_so(start, tmp_path):
     wait.touch()
     program = HEADLESS.replace("int main(void) {", "int main(int n, char **v) {").replace(
         "    pthread_exit", "    while (n == 2 && !access(v[1], F_OK)) usleep(1000);\n"
-        "    pthread_exit").replace("50000", "5000")
+        "    pthread_exit").replace("i < 50000", "i < 5000")
+    assert "i < 5000;" in program
     target = start(compiled(tmp_path, program), wait)
 
     def part():

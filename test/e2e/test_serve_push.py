@@ -259,15 +259,16 @@ def test_credentials_reach_the_collector_and_nobody_else(
     assert set(collector.authorizations) == {
         "Basic " + base64.b64encode(line.encode()).decode() if ":" in line
         else "Bearer " + line}
+
     def named():
         names = {}
         for pid in family(server.tool.pid):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
                 names.setdefault(name, []).append(pid)
         # The one that was started keeps it, its first child parses HTTP.  A child of the
         # recorder that writes what is to be pushed is not there for long.
-        others = names["wallprof"][1:] + names["wp-recorder"]
+        others = names["wallprof"][1:] + names.get("wp-recorder", [])
         return (names, others) if len(others) == 2 else None
     names, others = wait_until(named)
     for pid in others:

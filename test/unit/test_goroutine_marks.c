@@ -274,6 +274,11 @@ static void one_that_has_leaked_waits_as_before(void **state)
 	compare();
 	assert_int_not_equal(change.grown_id, 0);
 	make(10, 10);
+	before[3].words.status = 10;
+	before[3].words.state = WP_GOROUTINE_LEAKED;
+	compare();
+	assert_int_not_equal(change.grown_id, 0);
+	make(10, 10);
 	after[3].words.status = 1;
 	after[3].words.state = WP_GOROUTINE_RUNNABLE;
 	compare();

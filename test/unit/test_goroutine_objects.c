@@ -118,6 +118,12 @@ static void a_channel_may_be_a_timers(void **state)
 	read_all(f, 0);
 	assert_true(object(f, 0, 0)->may_be_timers);
 	assert_false(object(f, 0, 1)->may_be_timers);
+	/* Who waits for one that is full, sends. */
+	made_put(f->made.memory, MADE_CHANNEL, 1, 8);
+	wp_goroutines_clear(&f->all);
+	read_all(f, 0);
+	assert_false(object(f, 0, 0)->may_be_timers);
+	made_put(f->made.memory, MADE_CHANNEL, 0, 8);
 	made_put(f->made.memory, MADE_CHANNEL + 8, 2, 8);
 	wp_goroutines_clear(&f->all);
 	read_all(f, 0);
