@@ -22,12 +22,16 @@ from conftest import (FIXTURES, WALLPROF, children_of, end_of, family, has_run,
                       is_alive, run_ns, wait_until, wait_until_sampling, wallprof,
                       worker_of)
 
-# Starts a child that runs a line of the fifo in its argument; says its pid.
+# Starts a child that runs a line of the fifo in its argument, and ends with it; says its
+# pid.
 STARTS = """
-import os, subprocess, sys
+import ctypes, os, subprocess, sys
+prctl = ctypes.CDLL(None).prctl
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
 print(f"READY pid={os.getpid()}", flush=True)
 for line in open(sys.argv[1]):
-    child = subprocess.Popen([sys.executable, "-c", line], stdout=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-c", line], stdout=subprocess.PIPE,
+                             preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, SIGKILL))
     child.stdout.readline()
     print("STARTED", child.pid, flush=True)
 """
