@@ -197,9 +197,9 @@ static bool runs(const struct wp_dump *dump, const struct wp_dump_process *p)
 	return false;
 }
 
-/* May a timer wake G, one of the group that grows most?  Of its others, and of groups that
- * grow less, nobody is asked.  Which channels are timers' is told since Go 1.23, unless these
- * are as before (GODEBUG=asynctimerchan=1). */
+/* May a timer wake G, which stands for the group that grows most?  The group's other
+ * goroutines, and groups that grow less, are not asked about.  Which channels are timers' is
+ * told since Go 1.23, unless they are as before (GODEBUG=asynctimerchan=1). */
 static bool waits_for_timer(const struct wp_dump *dump,
 			    const struct wp_dump_process *p,
 			    const struct wp_dump_goroutine *g)

@@ -62,15 +62,15 @@ static bool is_inside(const char *reason)
 	return false;
 }
 
-/* It waits, also if the garbage collector has found that nothing can end that (Go 1.26,
- * _Gleaked). */
+/* Does the goroutine wait, be it that the garbage collector has found that nothing can end
+ * its wait (Go 1.26, _Gleaked)? */
 static bool is_parked(const struct wp_goroutine_words *words)
 {
 	return words->state == WP_GOROUTINE_WAITING ||
 	       words->state == WP_GOROUTINE_LEAKED;
 }
 
-/* Does one of Go's runtime that began with START run what the program gave it, a
+/* Does a goroutine of Go's runtime that began with START run what the program gave it, a
  * finalizer or what runtime.AddCleanup was given, unless it waits for REASON? */
 static bool runs_given(const char *start,
 		       const struct wp_goroutine_words *words,
@@ -256,7 +256,7 @@ void wp_goroutine_marks_clear(struct wp_goroutine_marks *marks)
 static bool has_run(const struct wp_goroutine_mark *a,
 		    const struct wp_goroutine_mark *b)
 {
-	/* The garbage collector finds that one has leaked, and asks again. */
+	/* Each garbage collection may find anew which goroutines have leaked. */
 	bool waits = is_parked(&a->words) && is_parked(&b->words);
 
 	return (a->words.status != b->words.status && !waits) ||

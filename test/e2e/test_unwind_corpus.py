@@ -206,8 +206,9 @@ def busy(*argv, **kwargs):
             deadline = time.monotonic() + 30
             code, begun = None, 0
             while code is None or ticks_of(program.pid) < begun + 20:
-                if code_of(program.pid) != code:
-                    code, begun = code_of(program.pid), ticks_of(program.pid)
+                now = code_of(program.pid)
+                if now != code:
+                    code, begun = now, ticks_of(program.pid)
                 assert program.poll() is None, argv
                 assert time.monotonic() < deadline, argv
                 time.sleep(0.01)
