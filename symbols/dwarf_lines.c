@@ -18,8 +18,6 @@
 #include "wallprof/vec.h"
 
 enum {
-	/* Number of DIEs to visit for one address. */
-	DIES_MAX = 1 << 22,
 	/* Blocks and inlined functions around one address. */
 	DEPTH_MAX = 512,
 	/* Lines that libdw may hold, of about 50 bytes each. */
@@ -142,16 +140,17 @@ static void hide_unused(struct wp_elf_file *file)
 	}
 }
 
-/* NULL if it cannot be read; *IS_TOO_LARGE: as it is too large. */
-static Dwarf *begin(struct wp_elf_file *file, struct wp_unpacked *unpacked,
-		    bool *is_too_large)
+/* NULL if it cannot be read, for which DWARF tells why. */
+static Dwarf *begin(struct wp_dwarf *dwarf, struct wp_elf_file *file,
+		    struct wp_unpacked *unpacked)
 {
 	if (wp_elf_file_open(file))
 		return NULL;
 	hide_unused(file);
-	*is_too_large = !is_bounded(file);
-	if (*is_too_large)
+	if (!is_bounded(file)) {
+		wp_dwarf_lose(dwarf, WP_DWARF_TOO_LARGE);
 		return NULL;
+	}
 	/* Libelf does it where this does not. */
 	if (!unpacked->elf)
 		(void)!wp_unpacked_open(unpacked, file, WP_DWARF_BYTES_MAX);
@@ -178,14 +177,13 @@ static bool start(struct wp_dwarf *dwarf)
 {
 	Dwarf_CU *cu;
 
-	dwarf->dw = begin(dwarf->file, &dwarf->unpacked, &dwarf->is_too_large);
+	dwarf->dw = begin(dwarf, dwarf->file, &dwarf->unpacked);
 	/* Without sections that it could not unpack libdw finds no unit. */
 	if (!dwarf->dw ||
 	    dwarf_get_units(dwarf->dw, NULL, &cu, NULL, NULL, NULL, NULL))
 		return false;
 	if (dwarf->alt) {
-		dwarf->alt_dw = begin(dwarf->alt, &dwarf->alt_unpacked,
-				      &dwarf->is_too_large);
+		dwarf->alt_dw = begin(dwarf, dwarf->alt, &dwarf->alt_unpacked);
 		if (!dwarf->alt_dw)
 			return false;
 		dwarf_setalt(dwarf->dw, dwarf->alt_dw);
@@ -201,12 +199,12 @@ static bool be_ready(struct wp_dwarf *dwarf)
 	if (!dwarf->file)
 		return false;
 	if (!dwarf->dw && !start(dwarf)) {
-		bool is_too_large = dwarf->is_too_large;
+		enum wp_dwarf_loss loss = dwarf->loss;
 
 		/* Do not try again. */
 		wp_dwarf_close(dwarf);
-		dwarf->is_too_large = is_too_large;
-		dwarf->is_unreadable = !is_too_large;
+		dwarf->loss = WP_DWARF_UNREADABLE;
+		wp_dwarf_lose(dwarf, loss);
 		return false;
 	}
 	return true;
@@ -233,7 +231,7 @@ static int get_unit(struct wp_dwarf *dwarf, uint64_t svma, Dwarf_Die *ret)
 }
 
 /* Whether UNIT's line program is at most LINE_PROGRAM_MAX (DWARF 5, 6.2.4). */
-static bool line_program_ok(const struct wp_dwarf *dwarf, Dwarf_Die *unit)
+static bool line_program_ok(struct wp_dwarf *dwarf, Dwarf_Die *unit)
 {
 	const Elf_Data *data = dwarf->line_data;
 	Dwarf_Attribute attr;
@@ -250,6 +248,8 @@ static bool line_program_ok(const struct wp_dwarf *dwarf, Dwarf_Die *unit)
 	len = wp_read_u32(&r);
 	if (len == UINT32_MAX)
 		len = wp_read_u64(&r);
+	if (!r.failed && len > LINE_PROGRAM_MAX)
+		wp_dwarf_lose(dwarf, WP_DWARF_CUT);
 	return !r.failed && len <= LINE_PROGRAM_MAX;
 }
 
@@ -262,9 +262,12 @@ static int read_lines(struct wp_dwarf *dwarf, Dwarf_Die *unit)
 
 	if (is_seen(dwarf, off))
 		return 0;
-	if (!line_program_ok(dwarf, unit) ||
-	    dwarf_getsrclines(unit, &lines, &n))
+	if (!line_program_ok(dwarf, unit))
 		return -ENOENT;
+	if (dwarf_getsrclines(unit, &lines, &n)) {
+		wp_dwarf_lose(dwarf, WP_DWARF_UNREADABLE);
+		return -ENOENT;
+	}
 	if (WP_VEC_ROOM(dwarf->seen, dwarf->nseen, dwarf->seen_cap, 1))
 		return -ENOMEM;
 	dwarf->seen[dwarf->nseen++] = off;
@@ -312,8 +315,10 @@ static bool descend(struct wp_dwarf *dwarf, Dwarf_Die *die, uint64_t svma)
 	do {
 		int tag = dwarf_tag(&child);
 
-		if (!dwarf->budget)
+		if (!dwarf->budget) {
+			wp_dwarf_lose(dwarf, WP_DWARF_CUT);
 			return false;
+		}
 		dwarf->budget--;
 		if ((tag == DW_TAG_inlined_subroutine ||
 		     tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
@@ -336,8 +341,9 @@ static void set_call_site(struct wp_dwarf_level *level, Dwarf_Die *die,
 	level->line = number_attr(die, DW_AT_call_line);
 }
 
-/* Fill RET with the inlined functions of FUNCTION at SVMA, outermost first. */
-static void read_levels(struct wp_dwarf *dwarf, Dwarf_Die *function,
+/* Fill RET with the inlined functions of FUNCTION at SVMA, outermost first.  False:
+ * there are more inside the last. */
+static bool read_levels(struct wp_dwarf *dwarf, Dwarf_Die *function,
 			Dwarf_Files *files, uint64_t svma,
 			struct wp_dwarf_lines *ret)
 {
@@ -345,15 +351,20 @@ static void read_levels(struct wp_dwarf *dwarf, Dwarf_Die *function,
 
 	ret->n = 1;
 	name_level(&ret->levels[0], function);
-	for (unsigned int depth = 0;
-	     depth < DEPTH_MAX && ret->n < WP_DWARF_LEVELS_MAX &&
-	     descend(dwarf, &die, svma);
-	     depth++) {
-		if (dwarf_tag(&die) != DW_TAG_inlined_subroutine)
-			continue;
-		set_call_site(&ret->levels[ret->n - 1], &die, files);
-		name_level(&ret->levels[ret->n++], &die);
+	for (unsigned int depth = 0; descend(dwarf, &die, svma); depth++) {
+		bool is_inlined = dwarf_tag(&die) == DW_TAG_inlined_subroutine;
+
+		if (is_inlined)
+			set_call_site(&ret->levels[ret->n - 1], &die, files);
+		if (depth == DEPTH_MAX ||
+		    (is_inlined && ret->n == WP_DWARF_LEVELS_MAX)) {
+			wp_dwarf_lose(dwarf, WP_DWARF_CUT);
+			return false;
+		}
+		if (is_inlined)
+			name_level(&ret->levels[ret->n++], &die);
 	}
+	return true;
 }
 
 static void reverse(struct wp_dwarf_lines *lines)
@@ -396,13 +407,16 @@ static int lookup(struct wp_dwarf *dwarf, uint64_t svma,
 {
 	Dwarf_Files *files = NULL;
 	Dwarf_Die unit, function;
-	bool has_lines, has_place;
+	bool has_lines, has_place, is_whole = true;
 	const char *dir;
 	int rc;
 
 	rc = get_unit(dwarf, svma, &unit);
 	if (rc)
 		return rc;
+	if (dwarf_hasattr(&unit, DW_AT_dwo_name) ||
+	    dwarf_hasattr(&unit, DW_AT_GNU_dwo_name))
+		wp_dwarf_lose(dwarf, WP_DWARF_SPLIT);
 	rc = read_lines(dwarf, &unit);
 	if (rc == -ENOMEM)
 		return rc;
@@ -415,11 +429,12 @@ static int lookup(struct wp_dwarf *dwarf, uint64_t svma,
 	ret->n = 1;
 	ret->has_function = !rc;
 	if (!rc) {
-		read_levels(dwarf, &function, files, svma, ret);
+		is_whole = read_levels(dwarf, &function, files, svma, ret);
 		read_starts(&function, ret);
 		reverse(ret);
 	}
-	has_place = has_lines && read_place(&unit, svma, &ret->levels[0]);
+	has_place = has_lines && is_whole &&
+		    read_place(&unit, svma, &ret->levels[0]);
 	dir = string_attr(&unit, DW_AT_comp_dir);
 	for (uint32_t i = 0; i < ret->n; i++)
 		ret->levels[i].dir = dir;
@@ -432,6 +447,6 @@ int wp_dwarf_lookup(struct wp_dwarf *dwarf, uint64_t svma,
 	*ret = (struct wp_dwarf_lines){ 0 };
 	if (!be_ready(dwarf))
 		return -ENOENT;
-	dwarf->budget = DIES_MAX;
+	dwarf->budget = WP_DWARF_DIES_MAX;
 	return lookup(dwarf, svma, ret);
 }

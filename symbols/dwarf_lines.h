@@ -14,8 +14,11 @@
 #include "elf_file.h"
 #include "unpacked.h"
 #include "wallprof/err.h"
+#include "wallprof/symbols.h"
 
 enum {
+	/* Number of DIEs to visit for one address. */
+	WP_DWARF_DIES_MAX = 1 << 22,
 	/* Levels of one address: inlined functions and the function proper. */
 	WP_DWARF_LEVELS_MAX = 64,
 	/* Ranges of one function whose starts are kept. */
@@ -89,10 +92,8 @@ struct wp_dwarf {
 	uint64_t nlines;
 	/* Number of DIEs that may still be visited for this address. */
 	uint32_t budget;
-	/* It was closed, as it is over WP_DWARF_BYTES_MAX, or as libdw cannot read
-	 * it. */
-	bool is_too_large;
-	bool is_unreadable;
+	/* Of what was looked up so far. */
+	enum wp_dwarf_loss loss;
 };
 
 #define WP_DWARF_INIT                                                          \
@@ -110,6 +111,14 @@ void wp_dwarf_close(struct wp_dwarf *dwarf);
 WP_MUST_CHECK
 int wp_dwarf_lookup(struct wp_dwarf *dwarf, uint64_t svma,
 		    struct wp_dwarf_lines *ret);
+
+/* Note that LOSS befell the address that is looked up. */
+static inline void wp_dwarf_lose(struct wp_dwarf *dwarf,
+				 enum wp_dwarf_loss loss)
+{
+	if (loss > dwarf->loss)
+		dwarf->loss = loss;
+}
 
 /* Functions of dwarf_units.c. */
 

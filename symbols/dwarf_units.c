@@ -90,16 +90,22 @@ static int read_units(struct wp_dwarf *dwarf)
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	uint32_t n = 0;
+	int rc;
 
 	dwarf->have_units = true;
 	/* No sub-DIE is asked for: libdw would open the split DWARF file, by
 	 * a name that the target chose. */
-	while (!dwarf_get_units(dwarf->dw, cu, &cu, NULL, NULL, &die, NULL)) {
+	while (!(rc = dwarf_get_units(dwarf->dw, cu, &cu, NULL, NULL, &die,
+				      NULL))) {
 		if (add_die(&dwarf->units, &die) < 0)
 			return -ENOMEM;
 		if (++n % DROP_EVERY == 0)
 			wp_elf_file_trim(dwarf->file);
 	}
+	if (rc < 0)
+		wp_dwarf_lose(dwarf, WP_DWARF_UNREADABLE);
+	if (dwarf->units.len >= RANGES_MAX)
+		wp_dwarf_lose(dwarf, WP_DWARF_CUT);
 	sort_ranges(&dwarf->units);
 	return 0;
 }
@@ -156,15 +162,19 @@ static int read_functions(struct wp_dwarf *dwarf, Dwarf_Die *unit, bool deep)
 		if (tag == DW_TAG_subprogram &&
 		    add_die(&dwarf->functions, die) < 0)
 			return -ENOMEM;
-		if (depth + 1 < NESTED_MAX && may_hold_functions(tag, deep) &&
-		    !dwarf_child(die, &path[depth + 1])) {
-			depth++;
-			continue;
+		if (may_hold_functions(tag, deep)) {
+			if (depth + 1 == NESTED_MAX) {
+				wp_dwarf_lose(dwarf, WP_DWARF_CUT);
+			} else if (!dwarf_child(die, &path[depth + 1])) {
+				depth++;
+				continue;
+			}
 		}
 		while (dwarf_siblingof(&path[depth], &path[depth]))
 			if (!depth--)
 				return 0;
 	}
+	wp_dwarf_lose(dwarf, WP_DWARF_CUT);
 	return 0;
 }
 
@@ -178,6 +188,8 @@ static int read_unit_functions(struct wp_dwarf *dwarf, Dwarf_Die *unit,
 	dwarf->functions_unit = dwarf_dieoffset(unit);
 	dwarf->functions_deep = deep;
 	rc = read_functions(dwarf, unit, deep);
+	if (dwarf->functions.len >= RANGES_MAX)
+		wp_dwarf_lose(dwarf, WP_DWARF_CUT);
 	sort_ranges(&dwarf->functions);
 	return rc;
 }
@@ -195,6 +207,12 @@ int wp_dwarf_find_function(struct wp_dwarf *dwarf, Dwarf_Die *unit,
 	 * reading every DIE. */
 	if (!rc && !range && !dwarf->functions_deep) {
 		rc = read_unit_functions(dwarf, unit, true);
+		/* A part of those inside is of less use than all others. */
+		if (!rc && !dwarf->budget) {
+			dwarf->budget = WP_DWARF_DIES_MAX;
+			rc = read_unit_functions(dwarf, unit, false);
+			dwarf->functions_deep = true;
+		}
 		range = rc ? NULL : find_range(&dwarf->functions, svma);
 	}
 	if (rc)

@@ -199,10 +199,9 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 	rc = look_up(s, object, svma);
 	if (rc)
 		return rc;
-	if (s->dwarf_of == object) {
-		address->has.dwarf_too_large = s->dwarf.is_too_large;
-		address->has.dwarf_unreadable = s->dwarf.is_unreadable;
-	}
+	address->has.dwarf_loss = object->lacks_alt ? WP_DWARF_LACKS_SHARED :
+				  s->dwarf_of == object ? s->dwarf.loss :
+							  WP_DWARF_WHOLE;
 	n = s->found.n;
 	if (!n) {
 		s->found.levels[0] = (struct wp_dwarf_level){ 0 };

@@ -10,9 +10,8 @@
 
 #include "wallprof/io.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/symbols.h"
 #include "wallprof/vec.h"
-
-enum { SIZE_MAX_BYTES = 64 << 20 };
 
 /* A hexadecimal number at *S, moved past it; false if there is none or it is
  * too big. */
@@ -207,7 +206,9 @@ int wp_perf_map_parse(struct wp_perf_map *map, struct wp_text text)
 static int read_end(struct wp_text *text, int fd, uint64_t size)
 {
 	/* The byte before tells whether the first line is whole. */
-	uint64_t off = size > SIZE_MAX_BYTES ? size - SIZE_MAX_BYTES - 1 : 0;
+	uint64_t off = size > WP_PERF_MAP_BYTES_MAX ?
+			       size - WP_PERF_MAP_BYTES_MAX - 1 :
+			       0;
 	size_t want = (size_t)(size - off), skip = 0;
 	ssize_t n = 1;
 	char *newline;

@@ -129,15 +129,16 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 	return 0;
 }
 
-static void note(struct wp_module *module, const struct wp_symbol_has *has)
+void wp_symbols_add_has(struct wp_symbol_has *all,
+			const struct wp_symbol_has *has)
 {
-	module->has.functions |= has->functions;
-	module->has.filenames |= has->filenames;
-	module->has.line_numbers |= has->line_numbers;
-	module->has.inline_frames |= has->inline_frames;
-	module->has.debug_file |= has->debug_file;
-	module->has.dwarf_too_large |= has->dwarf_too_large;
-	module->has.dwarf_unreadable |= has->dwarf_unreadable;
+	all->functions |= has->functions;
+	all->filenames |= has->filenames;
+	all->line_numbers |= has->line_numbers;
+	all->inline_frames |= has->inline_frames;
+	all->debug_file |= has->debug_file;
+	if (has->dwarf_loss > all->dwarf_loss)
+		all->dwarf_loss = has->dwarf_loss;
 }
 
 static void empty_cache(struct wp_symbols *s)
@@ -173,7 +174,7 @@ static int resolve_in(struct wp_symbols *s, struct wp_module *module,
 		s->cached[at] = c;
 	}
 	c = s->cached[at];
-	note(module, &c.has);
+	wp_symbols_add_has(&module->has, &c.has);
 	*ret = &s->lines[c.first];
 	return (int)c.n;
 }

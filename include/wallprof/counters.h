@@ -64,11 +64,13 @@ struct wp_counters {
 	 * too many. */
 	uint64_t names_dropped;
 	/* Executable mappings of files whose server does not answer; of ELF files
-	 * that could not be opened and were read from memory, so without names. */
+	 * that could not be opened, or have changed since, so without names. */
 	uint64_t files_lost;
 	uint64_t files_unopened;
-	/* Mapped files whose debug info was not read. */
+	/* Mapped files whose debug info was not read, or not all of it. */
 	uint64_t files_lineless;
+	/* Bytes at the beginning of perf maps that were not read. */
+	uint64_t perf_map_cut;
 	/* Stops of running threads left out as a system call might be made
 	 * twice. */
 	uint64_t stops_left_out;

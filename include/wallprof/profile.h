@@ -36,9 +36,9 @@ struct wp_profile_mapping {
 	uint32_t process;
 	/* Its file is not to be opened, its server is dead; of variables, not code. */
 	bool is_lost, is_data;
-	/* Filled after symbolisation; DWARF of it that was not read. */
+	/* Filled after symbolisation; why DWARF was not read (enum wp_dwarf_loss). */
 	bool has_functions, has_filenames, has_line_numbers, has_inline_frames;
-	bool dwarf_too_large, dwarf_unreadable;
+	uint8_t dwarf_loss;
 };
 
 /* A profiler label of goroutines: string ids. */
@@ -85,9 +85,9 @@ struct wp_profile_thread {
 	uint32_t kinds;
 	/* It waited in its outermost loop all the time; set by wp_idle_mark. */
 	bool idle;
-	/* IS_COUNTED: besides NMORE there is a first one.  PART other than NONE: no thread, but all goroutines with the labels
-	 * labels[first_label..first_label + nlabels), which NAME tells as well;
-	 * or the one whose id GOROUTINE is, if that is not 0. */
+	/* PART other than NONE: all goroutines with labels[first_label..first_label +
+	 * nlabels), which NAME tells as well, or if GOROUTINE is not 0 that with this
+	 * id.  IS_COUNTED: besides NMORE there is a first one. */
 	enum wp_goroutine_part part;
 	bool is_counted;
 	uint64_t goroutine;

@@ -88,8 +88,26 @@ struct wp_symbol_line {
 	uint32_t start_line;
 };
 
+/* Number of bytes of a perf map that are read, the last ones. */
+#define WP_PERF_MAP_BYTES_MAX (UINT64_C(64) << 20)
+
 /* Bound on the unpacked size of all compressed sections of a file that are read. */
 #define WP_DWARF_BYTES_MAX (UINT64_C(512) << 20)
+
+/* Why DWARF was not read, or not all of it; of two the greater is told. */
+enum wp_dwarf_loss {
+	WP_DWARF_WHOLE,
+	/* Inlined functions are in .dwo files (-gsplit-dwarf), which are not read. */
+	WP_DWARF_SPLIT,
+	/* Some of it is over a limit on work for an address. */
+	WP_DWARF_CUT,
+	/* The file of .gnu_debugaltlink was not found. */
+	WP_DWARF_LACKS_SHARED,
+	/* Libdw cannot read it. */
+	WP_DWARF_UNREADABLE,
+	/* It unpacks to over WP_DWARF_BYTES_MAX. */
+	WP_DWARF_TOO_LARGE,
+};
 
 /* The kinds of symbols that were found for a module (has_* of pprof's Mapping), and
  * what was not read. */
@@ -100,11 +118,12 @@ struct wp_symbol_has {
 	bool inline_frames;
 	/* A separate debug file was found and used, and all that it shares. */
 	bool debug_file;
-	/* There is DWARF, which was not read: it unpacks to over WP_DWARF_BYTES_MAX;
-	 * libdw cannot read it. */
-	bool dwarf_too_large;
-	bool dwarf_unreadable;
+	enum wp_dwarf_loss dwarf_loss;
 };
+
+/* Add to ALL what one of its addresses has. */
+void wp_symbols_add_has(struct wp_symbol_has *all,
+			const struct wp_symbol_has *has);
 
 struct wp_symbols;
 

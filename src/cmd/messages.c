@@ -57,17 +57,27 @@ void wp_say_files_lost(uint64_t n, uint64_t nunopened)
 	if (nunopened)
 		wp_say("wallprof: no names of %" PRIu64
 		       " mapped %s that could not be opened (deleted or "
-		       "replaced, which root may open, or past ulimit -n)",
+		       "replaced, which root may open, changed since, or past "
+		       "ulimit -n)",
 		       nunopened, nunopened == 1 ? "file" : "files");
 }
 
 void wp_say_files_lineless(uint64_t n, const char *why)
 {
 	if (n)
-		wp_say("wallprof: no lines and no inlined functions of %" PRIu64
-		       " mapped %s: %s%s",
+		wp_say("wallprof: lines or inlined functions are missing of "
+		       "%" PRIu64 " mapped %s: %s%s",
 		       n, n == 1 ? "file" : "files", why,
 		       n == 1 ? "" : ", ...");
+}
+
+void wp_say_dropped(uint64_t n)
+{
+	if (n)
+		wp_say("wallprof: %" PRIu64
+		       " stacks, mappings or files are left "
+		       "out: the memory of --max-memory was full",
+		       n);
 }
 
 void wp_say_kernel_denied(uint64_t n)

@@ -30,6 +30,9 @@ void wp_say_files_lost(uint64_t n, uint64_t nunopened);
 /* Say that N mapped files have no lines, and WHY of the first; nothing for 0. */
 void wp_say_files_lineless(uint64_t n, const char *why);
 
+/* Say that N stacks, mappings or files had no room; nothing for 0. */
+void wp_say_dropped(uint64_t n);
+
 /* Say that N stacks of the kernel's may not be read; nothing for 0. */
 void wp_say_kernel_denied(uint64_t n);
 

@@ -290,16 +290,12 @@ void wp_cached_names_note(struct wp_cached_names *names,
 	struct wp_symbol_has *all = &names->has;
 
 	/* Nothing is left to save of these. */
-	if (has->debug_file && !all->debug_file && !all->line_numbers)
+	if (has->debug_file && !all->debug_file && !all->line_numbers) {
 		for (uint32_t i = 0; i < names->nloaded; i++)
 			names->v[i].len = 0;
-	all->functions |= has->functions;
-	all->filenames |= has->filenames;
-	all->line_numbers |= has->line_numbers;
-	all->inline_frames |= has->inline_frames;
-	all->debug_file |= has->debug_file;
-	all->dwarf_too_large |= has->dwarf_too_large;
-	all->dwarf_unreadable |= has->dwarf_unreadable;
+		all->dwarf_loss = WP_DWARF_WHOLE;
+	}
+	wp_symbols_add_has(all, has);
 }
 
 static int compare_offsets(const void *a, const void *b)

@@ -3,7 +3,6 @@
 #include "namer_protocol.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "wallprof/reader.h"
@@ -17,8 +16,8 @@ enum {
 	HAS_LINE_NUMBERS = 4,
 	HAS_INLINE_FRAMES = 8,
 	HAS_DEBUG_FILE = 16,
-	HAS_DWARF_TOO_LARGE = 32,
-	HAS_DWARF_UNREADABLE = 64,
+	/* The bits from here: enum wp_dwarf_loss. */
+	DWARF_LOSS_SHIFT = 5,
 };
 
 int wp_protocol_add_bytes(struct wp_protocol_buf *buf, const void *data,
@@ -106,14 +105,13 @@ int wp_protocol_add_answer(struct wp_protocol_buf *buf,
 int wp_protocol_add_has(struct wp_protocol_buf *buf, uint32_t module,
 			const struct wp_symbol_has *has)
 {
-	uint8_t flags =
-		(uint8_t)((has->functions ? HAS_FUNCTIONS : 0) |
-			  (has->filenames ? HAS_FILENAMES : 0) |
-			  (has->line_numbers ? HAS_LINE_NUMBERS : 0) |
-			  (has->inline_frames ? HAS_INLINE_FRAMES : 0) |
-			  (has->debug_file ? HAS_DEBUG_FILE : 0) |
-			  (has->dwarf_too_large ? HAS_DWARF_TOO_LARGE : 0) |
-			  (has->dwarf_unreadable ? HAS_DWARF_UNREADABLE : 0));
+	uint8_t flags = (uint8_t)((has->functions ? HAS_FUNCTIONS : 0) |
+				  (has->filenames ? HAS_FILENAMES : 0) |
+				  (has->line_numbers ? HAS_LINE_NUMBERS : 0) |
+				  (has->inline_frames ? HAS_INLINE_FRAMES : 0) |
+				  (has->debug_file ? HAS_DEBUG_FILE : 0) |
+				  (unsigned int)has->dwarf_loss
+					  << DWARF_LOSS_SHIFT);
 	size_t start = buf->len;
 	int rc = begin(buf, WP_PROTOCOL_HAS);
 
@@ -205,8 +203,7 @@ static void read_has(struct wp_reader *r, struct wp_protocol_message *m)
 		.line_numbers = flags & HAS_LINE_NUMBERS,
 		.inline_frames = flags & HAS_INLINE_FRAMES,
 		.debug_file = flags & HAS_DEBUG_FILE,
-		.dwarf_too_large = flags & HAS_DWARF_TOO_LARGE,
-		.dwarf_unreadable = flags & HAS_DWARF_UNREADABLE,
+		.dwarf_loss = (enum wp_dwarf_loss)(flags >> DWARF_LOSS_SHIFT),
 	};
 }
 

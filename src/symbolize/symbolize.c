@@ -22,7 +22,6 @@
 #include "wallprof/base_name.h"
 #include "wallprof/budget.h"
 #include "wallprof/elf_image.h"
-#include "wallprof/procfs.h"
 #include "wallprof/state.h"
 
 /* Number of frames, innermost first, that decide a wait reason. */
@@ -222,8 +221,8 @@ static void set_has(void *ctx, uint32_t module, const struct wp_symbol_has *has)
 	m->has_filenames = has->filenames;
 	m->has_line_numbers = has->line_numbers;
 	m->has_inline_frames = has->inline_frames;
-	m->dwarf_too_large |= has->dwarf_too_large;
-	m->dwarf_unreadable |= has->dwarf_unreadable;
+	if (has->dwarf_loss > m->dwarf_loss)
+		m->dwarf_loss = (uint8_t)has->dwarf_loss;
 }
 
 /* "libfoo.so+0x1234": the name of an address without symbols. */
@@ -284,6 +283,17 @@ static int run_namer(const struct wp_namer *namer, bool keeps_names,
 	return rc;
 }
 
+/* What a program has compiled first is at the beginning of its perf map. */
+static void count_perf_map(struct wp_profile *profile, int fd)
+{
+	struct stat st;
+
+	if (fd >= 0 && !fstat(fd, &st) &&
+	    (uint64_t)st.st_size > WP_PERF_MAP_BYTES_MAX)
+		profile->counters.perf_map_cut += (uint64_t)st.st_size -
+						  WP_PERF_MAP_BYTES_MAX;
+}
+
 static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 {
 	const struct wp_symbol_source *source =
@@ -312,6 +322,7 @@ static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 	struct wp_namer_end end;
 	int rc;
 
+	count_perf_map(job->profile, namer.perf_map_fd);
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", source->root_fd);
 	wp_debuginfod_begin(&servers, meta->servers_ns, interrupts);
 	rc = run_namer(&namer, meta->keeps_names, &end);

@@ -60,6 +60,7 @@ def test_split_dwarf_has_lines(build, tmp_path):
     places = [levels[0].place for levels in ours.levels]
     assert places == [levels[0].place for levels in right.levels]
     assert all(level[-1].function for level in ours.levels)
+    assert "dwarf_split" in ours.has and "dwarf_split" not in right.has
 
 
 def test_cxx_names_are_demangled(build, tmp_path):

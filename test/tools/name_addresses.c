@@ -79,27 +79,26 @@ static int print_all(struct wp_symbols *symbols,
 static void print_has(const struct wp_symbols *symbols,
 		      const struct wp_elf_image *image)
 {
+	static const char *const losses[] = {
+		[WP_DWARF_WHOLE] = "",
+		[WP_DWARF_SPLIT] = " dwarf_split",
+		[WP_DWARF_CUT] = " dwarf_cut",
+		[WP_DWARF_LACKS_SHARED] = " dwarf_lacks_shared",
+		[WP_DWARF_UNREADABLE] = " dwarf_unreadable",
+		[WP_DWARF_TOO_LARGE] = " dwarf_too_large",
+	};
 	struct wp_symbol_has all = { 0 };
 
 	for (uint32_t i = 0; i < image->nloads; i++) {
 		struct wp_symbol_has has = wp_symbols_has(symbols, i + 1);
 
-		all.functions |= has.functions;
-		all.filenames |= has.filenames;
-		all.line_numbers |= has.line_numbers;
-		all.inline_frames |= has.inline_frames;
-		all.debug_file |= has.debug_file;
-		all.dwarf_too_large |= has.dwarf_too_large;
-		all.dwarf_unreadable |= has.dwarf_unreadable;
+		wp_symbols_add_has(&all, &has);
 	}
-	fprintf(stderr, "has%s%s%s%s%s%s%s\n",
-		all.functions ? " functions" : "",
+	fprintf(stderr, "has%s%s%s%s%s%s\n", all.functions ? " functions" : "",
 		all.filenames ? " filenames" : "",
 		all.line_numbers ? " line_numbers" : "",
 		all.inline_frames ? " inline_frames" : "",
-		all.debug_file ? " debug_file" : "",
-		all.dwarf_too_large ? " dwarf_too_large" : "",
-		all.dwarf_unreadable ? " dwarf_unreadable" : "");
+		all.debug_file ? " debug_file" : "", losses[all.dwarf_loss]);
 }
 
 static void print_peak(void)

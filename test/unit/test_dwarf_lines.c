@@ -74,6 +74,52 @@ static NOINLINE uint64_t recurse(unsigned int n)
 	return pc;
 }
 
+/* 71 functions, each in the next. */
+INLINE uint64_t deep_00(void)
+{
+	uint64_t pc = here();
+
+	__asm__ volatile("");
+	return pc;
+}
+
+#define DEEP(n, below)                                                         \
+	INLINE uint64_t deep_##n(void)                                         \
+	{                                                                      \
+		uint64_t pc = deep_##below();                                  \
+                                                                               \
+		__asm__ volatile("");                                          \
+		return pc;                                                     \
+	}
+#define DEEP_TEN(t, below)                                                     \
+	DEEP(t##0, below)                                                      \
+	DEEP(t##1, t##0)                                                       \
+	DEEP(t##2, t##1)                                                       \
+	DEEP(t##3, t##2)                                                       \
+	DEEP(t##4, t##3)                                                       \
+	DEEP(t##5, t##4)                                                       \
+	DEEP(t##6, t##5)                                                       \
+	DEEP(t##7, t##6)                                                       \
+	DEEP(t##8, t##7)                                                       \
+	DEEP(t##9, t##8)
+
+enum { DEEP_LINE = __LINE__ + 1 };
+DEEP_TEN(1, 00)
+DEEP_TEN(2, 19)
+DEEP_TEN(3, 29)
+DEEP_TEN(4, 39)
+DEEP_TEN(5, 49)
+DEEP_TEN(6, 59)
+DEEP_TEN(7, 69)
+
+static NOINLINE uint64_t around_deep(void)
+{
+	uint64_t pc = deep_79();
+
+	__asm__ volatile("");
+	return pc;
+}
+
 struct self {
 	uint64_t start, end, off, bias;
 };
@@ -153,6 +199,22 @@ static void inlined_functions_are_levels(void **state)
 	close_self(symbols);
 }
 
+/* 64 of 72 levels, from the outermost one on: each with the line of the call in it. */
+static void levels_past_the_limit_are_told(void **state)
+{
+	struct wp_symbols *symbols = open_self(false);
+	const struct wp_symbol_line *lines;
+
+	(void)state;
+	assert_int_equal(wp_symbols_resolve(symbols, 1, around_deep(), &lines),
+			 64);
+	assert_level(&lines[0], "deep_17", DEEP_LINE, DEEP_LINE);
+	assert_level(&lines[62], "deep_79", DEEP_LINE + 6, DEEP_LINE + 6);
+	assert_string_equal(lines[63].function, "around_deep");
+	assert_int_equal(wp_symbols_has(symbols, 1).dwarf_loss, WP_DWARF_CUT);
+	close_self(symbols);
+}
+
 static void a_plain_function_is_one_level(void **state)
 {
 	struct wp_symbols *symbols = open_self(false);
@@ -180,6 +242,7 @@ static void the_module_says_what_it_has(void **state)
 	assert_true(has.functions && has.filenames && has.line_numbers &&
 		    has.inline_frames);
 	assert_false(has.debug_file);
+	assert_int_equal(has.dwarf_loss, WP_DWARF_WHOLE);
 	close_self(symbols);
 }
 
@@ -226,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inlined_functions_are_levels),
+		cmocka_unit_test(levels_past_the_limit_are_told),
 		cmocka_unit_test(a_plain_function_is_one_level),
 		cmocka_unit_test(the_module_says_what_it_has),
 		cmocka_unit_test(names_only_reads_no_dwarf),

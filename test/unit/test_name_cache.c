@@ -440,10 +440,13 @@ static void plain_names_are_not_kept_for_ever(void **state)
 static void plain_names_are_not_kept_with_better_ones(void **state)
 {
 	(void)state;
-	said = (struct wp_symbol_has){ .functions = true };
+	said = (struct wp_symbol_has){ .functions = true,
+				       .dwarf_loss = WP_DWARF_LACKS_SHARED };
 	address(1, 1, 5);
 	run(NULL);
+	assert_int_equal(got[1].dwarf_loss, WP_DWARF_LACKS_SHARED);
 	said.debug_file = true;
+	said.dwarf_loss = WP_DWARF_WHOLE;
 	prefix = "second";
 	address(1, 1, 6);
 	run(NULL);
@@ -453,6 +456,8 @@ static void plain_names_are_not_kept_with_better_ones(void **state)
 	assert_int_equal(asked->addresses, 5);
 	run(NULL);
 	assert_int_equal(asked->addresses, 0);
+	/* What was missing of the first is not. */
+	assert_int_equal(got[1].dwarf_loss, WP_DWARF_WHOLE);
 	for (uint32_t i = 0; i < naddresses; i++)
 		assert_name(i, "second");
 }

@@ -38,7 +38,8 @@ static ssize_t parse(struct wp_protocol_message *ret, const void *data,
 static void add_all(struct wp_protocol_buf *wire)
 {
 	const struct wp_symbol_has has = { .functions = true,
-					   .line_numbers = true };
+					   .line_numbers = true,
+					   .dwarf_loss = WP_DWARF_TOO_LARGE };
 	const struct wp_debug_query by_id = { WP_DEBUG_BY_ID, 9,   true, id,
 					      sizeof(id),     NULL };
 	const struct wp_debug_query by_link = {
@@ -80,6 +81,7 @@ static void messages_come_out_as_they_went_in(void **state)
 	assert_true(m->has.has.functions && m->has.has.line_numbers);
 	assert_false(m->has.has.filenames || m->has.has.inline_frames ||
 		     m->has.has.debug_file);
+	assert_int_equal(m->has.has.dwarf_loss, WP_DWARF_TOO_LARGE);
 
 	at += wp_protocol_parse(m, at, wire.len);
 	assert_int_equal(m->kind, WP_PROTOCOL_OPEN);
