@@ -134,9 +134,9 @@ int wp_idle_mark(struct wp_profile *profile);
  * for child 4711 (git repack): ...". */
 bool wp_child_hint(const struct wp_profile *profile, char *text, size_t size);
 
-/* Call EACH for every line of PROFILE's counters as text, "name: value, value",
- * without newline: for the end of the text report, the summary after a recording
- * and the comments of a pprof file. */
+/* Call EACH for every line of PROFILE's counters as text, "name: value, value", without
+ * newline: for the end of the text report, the summary after a recording and the comments
+ * of a pprof file.  What takes more than 511 bytes has several lines of its name. */
 void wp_counters_lines(const struct wp_profile *profile,
 		       enum wp_profile_kind kind,
 		       void (*each)(void *ctx, const char *line), void *ctx);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "wallprof/output.h"
 
@@ -14,10 +15,15 @@ struct line {
 	char text[512];
 	size_t len;
 	unsigned int nparts;
+	const char *name;
+	/* Gets what is full; the rest is another line of the same name. */
+	void (*each)(void *ctx, const char *line);
+	void *ctx;
 };
 
 static void begin(struct line *line, const char *name)
 {
+	line->name = name;
 	line->nparts = 0;
 	line->len = (size_t)snprintf(line->text, sizeof(line->text),
 				     "%s:", name);
@@ -39,6 +45,11 @@ static void WP_PRINTF(2, 3) part(struct line *line, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	if (line->nparts &&
+	    line->len + strlen(", ") + strlen(text) >= sizeof(line->text)) {
+		line->each(line->ctx, line->text);
+		begin(line, line->name);
+	}
 	more(line, line->nparts++ ? ", " : " ");
 	more(line, text);
 }
@@ -116,6 +127,9 @@ static bool has_end(const struct wp_profile_sums *sums, unsigned int end)
  * info: 2 %, 63 %; ..." */
 static void stacks(const struct wp_profile_sums *sums, struct line *line)
 {
+	/* The longest reason with its shares is shorter. */
+	enum { END_MAX = 128 };
+
 	begin(line, "stacks");
 	shares(line, sums, WP_END_ROOT, true);
 	if (!line->nparts) {
@@ -126,7 +140,13 @@ static void stacks(const struct wp_profile_sums *sums, struct line *line)
 	for (unsigned int i = 0; i < WP_NSTACK_ENDS; i++) {
 		if (i == WP_END_ROOT || !has_end(sums, i))
 			continue;
-		more(line, "; ");
+		if (line->len + END_MAX > sizeof(line->text)) {
+			line->each(line->ctx, line->text);
+			begin(line, line->name);
+			more(line, " ");
+		} else {
+			more(line, "; ");
+		}
 		more(line, wp_stack_end_text((enum wp_stack_end)i));
 		more(line, ":");
 		line->nparts = 0;
@@ -275,9 +295,11 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	      "mapped files whose file server does not answer");
 	count(line, c->files_unopened,
 	      "names of mapped files that could not be opened");
+	count(line, c->perf_map_cut,
+	      "bytes at the beginning of perf-PID.map, which is over 64 MiB");
 	if (c->files_lineless)
 		part(line,
-		     "lines and inlined functions of %" PRIu64
+		     "lines or inlined functions of %" PRIu64
 		     " mapped file%s (%s)",
 		     c->files_lineless, c->files_lineless == 1 ? "" : "s",
 		     wp_profile_str(profile, profile->meta.lineless_why));
@@ -315,7 +337,7 @@ void wp_counters_lines(const struct wp_profile *profile,
 	enum wp_profile_kind wall = kind == WP_PROFILE_THREADS ?
 					    WP_PROFILE_THREADS :
 					    WP_PROFILE_WALL;
-	struct line line;
+	struct line line = { .each = each, .ctx = ctx };
 
 	for (uint32_t i = 0; i < profile->ncomments; i++)
 		each(ctx, wp_profile_str(profile, profile->comments[i]));
