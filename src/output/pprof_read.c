@@ -133,6 +133,7 @@ uint32_t wp_pprof_tail(struct wp_pprof *p, uint32_t id, size_t n)
 
 static void read_string(struct wp_pprof *p, const struct wp_pprof_field *f)
 {
+	static const char call[] = "syscall:";
 	uint32_t id = wp_intern_add(&p->profile->strings,
 				    (const char *)f->bytes.pos,
 				    wp_reader_left(&f->bytes));
@@ -144,6 +145,10 @@ static void read_string(struct wp_pprof *p, const struct wp_pprof_field *f)
 		wp_pprof_no_memory(p);
 	else
 		p->strings[p->nstrings++] = id;
+	/* A sample's key has room for a small id of the call's name: before the ids of
+	 * all functions. */
+	if (!p->rc && !strncmp(wp_pprof_text(p, id), call, strlen(call)))
+		(void)wp_pprof_tail(p, id, strlen(call));
 }
 
 /* Enter INDEX as that of the element called ID. */

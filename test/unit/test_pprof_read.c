@@ -192,6 +192,47 @@ static void goroutines_are_as_many_as_there_were(void **state)
 	assert_int_equal(q.sums[WP_PROFILE_WALL].threads, 9601);
 }
 
+/* As a recording of all processes has them: 70,000 names of functions, and a call that
+ * has no name of its own here. */
+static void a_call_is_named_beside_many_functions(void **state)
+{
+	static const char *const strings[] = {
+		"",	   "wall", "nanoseconds",     "state",
+		"waiting", "wait", "syscall:odd_call"
+	};
+	struct wp_buf b = WP_BUF_INIT;
+	struct wp_err err;
+	size_t at, in;
+
+	(void)state;
+	put_type(&b, 1, 2);
+	put_strings(&b, strings, 7);
+	for (unsigned int i = 0; i < 70000; i++) {
+		char name[16];
+		const char *s = name;
+
+		snprintf(name, sizeof(name), "f%u", i);
+		put_strings(&b, &s, 1);
+	}
+	at = wp_proto_begin(&b, 2);
+	wp_proto_uint(&b, 2, 7);
+	for (unsigned int key = 3; key <= 5; key += 2) {
+		in = wp_proto_begin(&b, 3);
+		wp_proto_uint(&b, 1, key);
+		wp_proto_uint(&b, 2, key + 1);
+		wp_proto_end(&b, in);
+	}
+	wp_proto_end(&b, at);
+	assert_int_equal(b.rc, 0);
+	assert_int_equal(read_as(&q, b.data, b.len, &err), 0);
+	assert_int_equal(q.sets[WP_PROFILE_WALL].nsamples, 1);
+	assert_string_equal(
+		wp_profile_str(&q,
+			       q.sets[WP_PROFILE_WALL].samples[0].key.syscall),
+		"odd_call");
+	wp_buf_clear(&b);
+}
+
 static void threads_that_share_an_entry_are_counted(void **state)
 {
 	(void)state;
@@ -621,6 +662,7 @@ int main(int argc, char **argv)
 		T(a_process_without_a_name_is_read),
 		T(labels_of_a_program_are_not_taken_for_ours),
 		T(goroutines_are_as_many_as_there_were),
+		T(a_call_is_named_beside_many_functions),
 		T(threads_that_share_an_entry_are_counted),
 		T(waits_are_read_as_the_kind_that_they_are),
 		T(stacks_are_those_that_were_written),
