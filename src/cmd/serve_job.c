@@ -236,7 +236,8 @@ static struct wp_options options_of_now(const struct wp_recording *r,
 		o.pid = r->process.pid;
 	o.output = NULL;
 	o.quiet = true;
-	s->stop = WP_STOP_ALL;
+	if (s->stop != WP_STOP_NEVER)
+		s->stop = WP_STOP_ALL;
 	s->wall = true;
 	s->cpu = s->block = s->mutex = s->thread_starts = false;
 	s->note_holders = false;

@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,11 +31,19 @@ static bool is_left_behind(const struct sockaddr_un *address)
 	return rc == -ECONNREFUSED;
 }
 
+static const char *remedy(int rc)
+{
+	return rc == -EADDRINUSE ? ": a program listens there; give another "
+				   "place by --listen" :
+				   "";
+}
+
 static int listen_unix(struct wp_serve_socket *ret, const char *path,
 		       struct wp_err *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const struct sockaddr *any = (const struct sockaddr *)&address;
+	struct stat st;
 	mode_t mask;
 	int rc;
 
@@ -61,8 +67,13 @@ static int listen_unix(struct wp_serve_socket *ret, const char *path,
 	umask(mask);
 	if (!rc && listen(ret->fd, BACKLOG))
 		rc = -errno;
-	return rc ? wp_err_set(err, rc, "cannot listen on %s: %s", path,
-			       strerror(-rc)) :
+	if (rc == -EADDRINUSE && !lstat(path, &st) && !S_ISSOCK(st.st_mode))
+		return wp_err_set(err, rc,
+				  "cannot listen on %s: it is there, and is no "
+				  "socket",
+				  path);
+	return rc ? wp_err_set(err, rc, "cannot listen on %s: %s%s", path,
+			       strerror(-rc), remedy(rc)) :
 		    0;
 }
 
@@ -102,13 +113,13 @@ static int listen_tcp(struct wp_serve_socket *ret, const char *text,
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
 					.ai_socktype = SOCK_STREAM };
-	const char *colon = strrchr(text, ':');
+	const char *colon = strrchr(text, ':'), *host = text;
 	size_t n = colon ? (size_t)(colon - text) : 0;
 	struct addrinfo *list;
 	int rc;
 
 	if (n > 1 && text[0] == '[' && text[n - 1] == ']') {
-		text++;
+		host++;
 		n -= 2;
 	}
 	if (!n || !colon[1] || n >= sizeof(ret->host))
@@ -116,7 +127,7 @@ static int listen_tcp(struct wp_serve_socket *ret, const char *text,
 				  "--listen wants unix:PATH or HOST:PORT, not "
 				  "\"%s\"",
 				  text);
-	memcpy(ret->host, text, n);
+	memcpy(ret->host, host, n);
 	ret->host[n] = '\0';
 	rc = getaddrinfo(ret->host, colon + 1, &hints, &list);
 	if (rc)
@@ -129,8 +140,8 @@ static int listen_tcp(struct wp_serve_socket *ret, const char *text,
 				"too",
 				text);
 	else if ((rc = listen_at(ret, list)))
-		wp_err_set(err, rc, "cannot listen on %s: %s", text,
-			   strerror(-rc));
+		wp_err_set(err, rc, "cannot listen on %s: %s%s", text,
+			   strerror(-rc), remedy(rc));
 	freeaddrinfo(list);
 	return rc;
 }

@@ -421,6 +421,13 @@ def test_a_token_is_not_guessed(start, serve, tmp_path, is_pipe):
     wait_until(answers, pause=0.05)
 
 
+def test_never_holds_for_answers_of_now_too(start, serve):
+    server = serve("--stop=never", start("deep", "200", "spin").pid).ready()
+    for _ in range(3):
+        text = server.get("/debug/pprof/goroutine?debug=2")
+        assert b"none stopped" in text, text
+
+
 def test_what_cannot_be_served_is_said(start, tmp_path):
     target = start("hang", "abba")
     token = tmp_path / "token"
@@ -434,6 +441,18 @@ def test_what_cannot_be_served_is_said(start, tmp_path):
         done = subprocess.run([WALLPROF, "serve", *words, str(target.pid)],
                               stderr=subprocess.PIPE, timeout=100, check=False)
         assert done.returncode == 2 and says in done.stderr.decode(), done
+    (tmp_path / "file").touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for place, says in (
+                (f"unix:{tmp_path}/file", "is no socket"),
+                (f"127.0.0.1:{port}", "give another place by --listen"),
+                ("[::]:0", "--listen [::]:0: not an address of this")):
+            done = subprocess.run(
+                [WALLPROF, "serve", "--listen", place, str(target.pid)],
+                stderr=subprocess.PIPE, timeout=100, check=False)
+            assert done.returncode == 2 and says in done.stderr.decode(), done
+    assert (tmp_path / "file").exists()
     done = subprocess.run(
         [WALLPROF, "serve", "--listen", f"unix:{tmp_path}/s", "4194303"],
         stderr=subprocess.PIPE, timeout=100, check=False)
