@@ -240,7 +240,8 @@ static void print_man_option(const struct wp_option_row *row)
 	print_troff(row->name);
 	printf("\\fR");
 	if (row->value)
-		printf(" \\fI%s\\fR", row->value);
+		printf("%s\\fI%s\\fR", *row->value == '[' ? "" : " ",
+		       row->value);
 	putchar('\n');
 	print_troff(row->more ? row->more : row->help);
 	putchar('\n');

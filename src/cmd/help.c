@@ -30,7 +30,8 @@ static void print_option(FILE *out, const struct wp_option_row *row)
 			fprintf(out, "      --%s", row->name);
 
 	if (row->value)
-		n += fprintf(out, " %s", row->value);
+		n += fprintf(out, "%s%s", *row->value == '[' ? "" : " ",
+			     row->value);
 	if (n < OPTION_COLUMNS)
 		fprintf(out, "%*s", OPTION_COLUMNS - n, "");
 	else

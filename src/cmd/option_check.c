@@ -393,41 +393,6 @@ static int check_many(struct wp_option_parse *p, struct wp_err *err)
 	return 0;
 }
 
-/* Options of heap profiles want one. */
-static int check_heap(const struct wp_option_parse *p, struct wp_err *err)
-{
-	static const struct {
-		int option;
-		const char *name;
-	} of_heap[] = {
-		{ WP_OPT_HEAP_RATE, "--heap-rate" },
-		{ WP_OPT_MAX_OVERHEAD, "--max-overhead" },
-		{ WP_OPT_HEAP_ANYWAY, "--heap-anyway" },
-		{ WP_OPT_HEAP_LARGE, "--heap-large" },
-		{ WP_OPT_HEAP_CENSUS, "--heap-census" },
-		{ WP_OPT_HEAP_PROBE, "--heap-probe" },
-	};
-
-	for (size_t i = 0; i < sizeof(of_heap) / sizeof(*of_heap); i++)
-		if (wp_option_is_given(p, of_heap[i].option) &&
-		    !p->o.sampler.heap)
-			return wp_err_set(err, -EINVAL,
-					  "%s goes with --profile heap",
-					  of_heap[i].name);
-		else if (p->o.sampler.heap_census &&
-			 of_heap[i].option != WP_OPT_HEAP_CENSUS &&
-			 wp_option_is_given(p, of_heap[i].option))
-			return wp_err_set(err, -EINVAL,
-					  "--heap-census makes no probes: "
-					  "leave out %s",
-					  of_heap[i].name);
-	if (p->o.sampler.heap_census && p->o.command)
-		return wp_err_set(err, -EINVAL,
-				  "--heap-census is of a process that runs: "
-				  "of a command nothing is left to be counted");
-	return 0;
-}
-
 /* Are Go programs recorded by their goroutines? */
 static void choose_goroutines(struct wp_option_parse *p)
 {
@@ -475,24 +440,17 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 	if (dump)
 		o->sampler.cpu = o->sampler.block = o->sampler.mutex =
 			o->sampler.heap = o->sampler.wake = false;
-	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block &&
-	    !o->sampler.wake)
-		return wp_err_set(err, -EINVAL,
-				  "--block-rate goes with --profile block or "
-				  "wake");
 	choose_goroutines(parse);
 	if (o->sampler.goroutine_ids && !o->sampler.goroutines)
 		return wp_err_set(err, -EINVAL,
 				  "--goroutine-ids goes with a wall profile of "
 				  "goroutines: leave out -t, --threads-of-go "
 				  "and --stop all");
-	if (wp_option_is_given(parse, WP_OPT_PUSH_INTERVAL) && !o->push)
-		return wp_err_set(err, -EINVAL, "--push-interval wants --push");
-	rc = check_heap(parse, err);
-	if (!rc)
-		rc = check_interval(parse, err);
+	rc = check_interval(parse, err);
 	if (!rc)
 		rc = check_format(parse, err);
+	if (!rc)
+		rc = wp_option_check_pairs(parse, err);
 	if (!rc)
 		rc = check_many(parse, err);
 	return rc ? rc : check_kinds(parse, err);

@@ -35,4 +35,10 @@ bool wp_option_is_given(const struct wp_option_parse *parse, int id);
 WP_MUST_CHECK
 int wp_option_check(struct wp_option_parse *parse, struct wp_err *err);
 
+/* option_pairs.c: check that what goes only with another option, or with a format, is
+ * given with it.  0, or -EINVAL with ERR. */
+WP_MUST_CHECK
+int wp_option_check_pairs(const struct wp_option_parse *parse,
+			  struct wp_err *err);
+
 #endif

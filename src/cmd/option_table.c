@@ -126,8 +126,8 @@ const struct wp_option_row wp_option_rows[] = {
 	{ 'i', "interval", "TIME", RECORD | TOP, WP_SECTION_WHAT, NULL,
 	  "time between two samples instead, such as 10ms",
 	  "The same as the time between samples, with its unit: `10ms`." },
-	{ 'k', "kernel", NULL, (LIVE & ~TOP) | RUN, WP_SECTION_WHAT, NULL,
-	  "add the kernel's stack of waiting threads",
+	{ 'k', "kernel", NULL, (LIVE & ~(TOP | LEAKS)) | RUN, WP_SECTION_WHAT,
+	  NULL, "add the kernel's stack of waiting threads",
 	  "Put the kernel's stack of a waiting thread on top of its own.\n"
 	  "Needs CAP_SYS_ADMIN; without it nothing is added, and a line says so." },
 	{ WP_OPT_PROFILE, "profile", "LIST", RECORD, WP_SECTION_WHAT,
@@ -158,7 +158,7 @@ const struct wp_option_row wp_option_rows[] = {
 	{ WP_OPT_HEAP_ANYWAY, "heap-anyway", NULL, RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL, "heap: whatever it costs the target",
 	  "For the heap profile: make it whatever it costs the target." },
-	{ WP_OPT_HEAP_LARGE, "heap-large", "[BYTES]", RECORD | LEAKS,
+	{ WP_OPT_HEAP_LARGE, "heap-large", "[=BYTES]", RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL, "heap: only what the kernel gives it: cheap",
 	  "For the heap profile: only what the program takes from the kernel, so much at a time." },
 	{ WP_OPT_HEAP_CENSUS, "heap-census", NULL, RECORD | LEAKS,
@@ -224,7 +224,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "in any case where standard error is no terminal.\n"
 	  "Else one line says what is in the file and where most of the time goes, and a second\n"
 	  "one what was lost, if something was." },
-	{ WP_OPT_THREADS, "threads", "[dump]", DUMP, WP_SECTION_HANG, NULL,
+	{ WP_OPT_THREADS, "threads", "[=dump]", DUMP, WP_SECTION_HANG, NULL,
 	  "the same as the command dump", "The same as the command `dump`." },
 	{ WP_OPT_CHECK, "check", NULL, CHECK, WP_SECTION_HANG, NULL,
 	  "the same as the command check", "The same as the command `check`." },

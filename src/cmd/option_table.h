@@ -80,7 +80,7 @@ struct wp_option_row {
 	/* A letter, or an enum wp_option_id without one. */
 	int id;
 	const char *name;
-	/* What it takes, as "TIME"; "[X]" may be left out; NULL: nothing. */
+	/* What it takes, as "TIME"; "[=X]" may be left out; NULL: nothing. */
 	const char *value;
 	/* The commands that have it, bits 1 << enum wp_action. */
 	unsigned int commands;

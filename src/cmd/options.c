@@ -64,6 +64,11 @@ static int parse_hang_option(struct wp_option_parse *p, int c, const char *arg,
 	case WP_OPT_CHECK:
 		return set_action(p, WP_ACTION_CHECK, "--check", err);
 	case WP_OPT_TIMEOUT:
+		if (o->action == WP_ACTION_RUN && p->first_word)
+			return wp_err_set(err, -EINVAL,
+					  "the time is given twice: as `run "
+					  "TIME`, and by --timeout %s",
+					  arg);
 		rc = set_action(p, WP_ACTION_RUN, "--timeout", err);
 		return rc ? rc :
 			    wp_option_duration(&o->timeout_ns, "--timeout", arg,
@@ -192,6 +197,16 @@ static int parse_which(struct wp_option_parse *p, int c, const char *arg,
 		o->children = true;
 		return 0;
 	case WP_OPT_TREE:
+		if (arg[strspn(arg, "0123456789,")])
+			return wp_err_set(err, -EINVAL,
+					  "--tree wants a process id, not "
+					  "\"%s\" (pgrep NAME finds one)",
+					  arg);
+		if (o->name)
+			return wp_err_set(err, -EINVAL,
+					  "\"%s\" and --tree %s: give the PID "
+					  "of the first, too",
+					  o->name, arg);
 		o->children = o->tree = true;
 		return wp_option_pids(o, arg, err);
 	case WP_OPT_NAME:
@@ -277,6 +292,16 @@ static void join(char *text, size_t size, char **argv)
 		len += (size_t)snprintf(text + len, size - len, " %s", *argv);
 }
 
+/* What to do instead of naming two processes by two words. */
+static const char *instead(const struct wp_options *o)
+{
+	if (o->action == WP_ACTION_TOP)
+		return "";
+	return o->action == WP_ACTION_RECORD ?
+		       ", or several by -p A,B (a command goes after --)" :
+		       ", or several by -p A,B";
+}
+
 /* A second word where one names what to look at. */
 static int too_many_words(const struct wp_option_parse *p, int at, char **argv,
 			  struct wp_err *err)
@@ -287,9 +312,8 @@ static int too_many_words(const struct wp_option_parse *p, int at, char **argv,
 
 	if (p->o.pid && p->first_word == at)
 		return wp_err_set(err, -EINVAL,
-				  "-p %d and \"%s\": one process at a time "
-				  "(a command goes after --)",
-				  p->o.pid, second);
+				  "-p %d and \"%s\": one process at a time%s",
+				  p->o.pid, second, instead(&p->o));
 	if (near && !p->action_word)
 		return wp_err_set(err, -EINVAL,
 				  "no command \"%s\": did you mean %s?", first,
@@ -297,9 +321,8 @@ static int too_many_words(const struct wp_option_parse *p, int at, char **argv,
 	join(command, sizeof(command), argv + p->first_word);
 	if (p->o.pid || p->o.action != WP_ACTION_RECORD)
 		return wp_err_set(err, -EINVAL,
-				  "\"%s\" and \"%s\": one process at a time "
-				  "(a command goes after --)",
-				  first, second);
+				  "\"%s\" and \"%s\": one process at a time%s",
+				  first, second, instead(&p->o));
 	return wp_err_set(err, -EINVAL,
 			  "a command goes after --, to start and record it: "
 			  "wallprof --%s",

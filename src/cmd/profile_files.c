@@ -12,13 +12,18 @@
 /* Where the ending of PATH begins that says what is in the file. */
 static size_t ending_of(const char *path)
 {
-	static const char pprof[] = ".pb.gz";
+	static const char *const endings[] = { ".pb.gz", ".speedscope.json",
+					       ".firefox.json" };
 	const char *name = wp_base_name(path);
 	const char *dot = strrchr(name, '.');
-	size_t len = strlen(path), n = sizeof(pprof) - 1;
+	size_t len = strlen(path);
 
-	if (len > n && !strcmp(path + len - n, pprof))
-		return len - n;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+		size_t n = strlen(endings[i]);
+
+		if (len > n && !strcmp(path + len - n, endings[i]))
+			return len - n;
+	}
 	return dot && dot > name ? (size_t)(dot - path) : len;
 }
 

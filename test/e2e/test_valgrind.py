@@ -121,7 +121,7 @@ def test_profiles(start, watched, tmp_path, kinds, target):
                                   "socketpair", "forked", "pool"])
 @pytest.mark.parametrize("args", [
     ("--threads", "--follow-processes"),
-    ("--threads", "--group", "-f", "json"),
+    ("--threads", "--group"), ("--threads", "-f", "json"),
     ("--check", "-i", "1s")], ids=" ".join)
 def test_dumps(start, watched, mode, args):
     target = start("hang", *mode.split())
