@@ -104,6 +104,8 @@ struct wp_snapshot {
 	uint64_t nfiles_unopened;
 	/* Stacks of the kernel's that may not be read. */
 	uint64_t nkernel_denied;
+	/* Stacks, mappings and files for which there was no memory (--max-memory). */
+	uint64_t ndropped;
 	/* Mapped files whose debug info was not read, and why that of the first was
 	 * not. */
 	uint64_t nfiles_lineless;

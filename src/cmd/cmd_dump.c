@@ -19,7 +19,6 @@
 #include "wallprof/clock.h"
 #include "wallprof/graph.h"
 #include "wallprof/output.h"
-#include "wallprof/tracer.h"
 #include "wallprof/utf8.h"
 
 #define SLEEP_NS (500 * WP_NS_PER_MS)
@@ -51,6 +50,7 @@ void wp_cmd_dump_say_losses(const struct wp_snapshot *snapshot)
 	wp_say_kernel_denied(snapshot->nkernel_denied);
 	wp_say_files_lineless(snapshot->nfiles_lineless,
 			      snapshot->lineless_why);
+	wp_say_dropped(snapshot->ndropped);
 	wp_say_peers_untold(snapshot->npeers_untold, snapshot->peers_untold_rc);
 	wp_say_waits_doubtful(snapshot->nwaits_doubtful, snapshot->wait_doubt,
 			      snapshot->doubtful_pid);
@@ -154,15 +154,16 @@ static bool is_lost(const struct wp_dump_stack *stack)
 }
 
 /* Say it if NBAD threads, goroutines or samples (WHAT), lost or without a whole stack, are
- * over one in ten of N.  True: they are, or functions have no name, which was said. */
+ * over one in ten of N.  True: they are, or something was lost (NLOST) that was said
+ * before. */
 static bool say_losses(const char *what, uint64_t nbad, uint64_t n,
-		       uint64_t nunnamed)
+		       uint64_t nlost)
 {
 	if (nbad > n / 10)
 		wp_say("wallprof: exit status %d: %" PRIu64 " of %" PRIu64
 		       " %s were lost or have no whole stack",
 		       WP_EXIT_LOSSES, nbad, n, what);
-	return nbad > n / 10 || nunnamed;
+	return nbad > n / 10 || nlost;
 }
 
 /* The same of goroutines, where they are all that is written. */
@@ -176,7 +177,7 @@ static bool goroutines_have_losses(const struct wp_snapshot *snapshot)
 		bad += is_lost(&dump->goroutines[p->first_goroutine + i].stack);
 	return say_losses("goroutines", bad,
 			  p->ngoroutines + p->nlost_goroutines,
-			  snapshot->nunnamed);
+			  snapshot->nunnamed + snapshot->ndropped);
 }
 
 static bool dump_has_losses(const struct wp_snapshot *snapshot)
@@ -203,7 +204,8 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 		       (!t->stack.nframes && t->state != WP_STATE_EXITING &&
 			t->stack.end != WP_END_WORKER);
 	}
-	return say_losses("threads", bad, n, snapshot->nunnamed);
+	return say_losses("threads", bad, n,
+			  snapshot->nunnamed + snapshot->ndropped);
 }
 
 static bool profile_has_losses(const struct wp_profile *p,
@@ -392,10 +394,13 @@ static int report_verdict(struct session *s, struct wp_err *err)
 		return wp_err_set(err, rc, "no verdict: %s",
 				  rc == -ENOMEM ? "no memory" : why);
 	/* Locks are known by the names of functions. */
-	if (verdict == WP_VERDICT_HEALTHY && s->snapshot.nunnamed)
+	if (verdict == WP_VERDICT_HEALTHY &&
+	    (s->snapshot.nunnamed || s->snapshot.ndropped))
 		return wp_err_set(err, -ENODATA,
-				  "no verdict: a lock may be "
-				  "among what has no name");
+				  "no verdict: a lock may be among what %s",
+				  s->snapshot.nunnamed ?
+					  "has no name" :
+					  "--max-memory left out");
 	wp_utf8_tame(why);
 	begin_to_write(s);
 	if (!with_dump)
