@@ -2,7 +2,6 @@
 /* object.c - see object.h. */
 #include "object.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

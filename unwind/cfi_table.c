@@ -2,7 +2,6 @@
 /* cfi_table.c - see cfi_table.h. */
 #include "cfi_table.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -38,13 +38,6 @@ enum {
 	FP_TO_RETURN = 8,
 };
 
-/* The module whose code holds AVMA, or NULL. */
-static const struct wp_unwind_module *find_code(const struct wp_proof *p,
-						uint64_t avma)
-{
-	return wp_unwind_find_module(p->modules, avma);
-}
-
 /* Start the flow with at most BUDGET of what is left of P's. */
 static void start_flow(struct wp_proof *p, uint64_t start_avma,
 		       uint64_t goal_avma, unsigned int budget)
@@ -271,7 +264,8 @@ static bool try_starts_before(struct wp_proof *p, struct starts s,
 		if (try_starts_within(p, &s, avma, ret_rule))
 			return true;
 		avma -= STARTS_STEP;
-		if (!s.left || !p->budget || !find_code(p, avma))
+		if (!s.left || !p->budget ||
+		    !wp_unwind_find_module(p->modules, avma))
 			return false;
 	}
 	return false;

@@ -23,13 +23,6 @@ enum {
 	GROUP_5_JMP = 4,
 };
 
-/* The module whose code holds AVMA, or NULL. */
-static const struct wp_unwind_module *find_code(const struct wp_proof *p,
-						uint64_t avma)
-{
-	return wp_unwind_find_module(p->modules, avma);
-}
-
 /* What a call through the word at SLOT_AVMA calls: nothing that is known, where the
  * word is not read. */
 static void find_slot_call(struct wp_proof *p, uint64_t slot_avma,
@@ -39,7 +32,7 @@ static void find_slot_call(struct wp_proof *p, uint64_t slot_avma,
 
 	if (!wp_flow_slot(p->flow, slot_avma, &target))
 		return;
-	if (find_code(p, target))
+	if (wp_unwind_find_module(p->modules, target))
 		ret->target_avma = target;
 	else
 		ret->by_pointer = true;
@@ -49,8 +42,9 @@ struct wp_proof_call wp_proof_find_call(struct wp_proof *p,
 					uint64_t return_avma)
 {
 	const struct wp_unwind_module *m = return_avma ?
-						   find_code(p,
-							     return_avma - 1) :
+						   wp_unwind_find_module(
+							   p->modules,
+							   return_avma - 1) :
 						   NULL;
 	struct wp_proof_call call = { 0 };
 	uint8_t code[6];
@@ -69,7 +63,7 @@ struct wp_proof_call wp_proof_find_call(struct wp_proof *p,
 		return call;
 	memcpy(&disp, code + 2, sizeof(disp));
 	target = return_avma + (uint64_t)(int64_t)disp;
-	if (code[1] == 0xe8 && find_code(p, target))
+	if (code[1] == 0xe8 && wp_unwind_find_module(p->modules, target))
 		call.target_avma = target;
 	/* *disp(%rip), a slot of the GOT. */
 	else if (code[0] == 0xff && code[1] == 0x15)

@@ -2,7 +2,6 @@
 /* prover.c - see prover.h. */
 #include "prover.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)

@@ -73,10 +73,10 @@ void wp_go_buckets_clear(struct wp_go_buckets *buckets);
 WP_MUST_CHECK
 int wp_go_heap_rate(struct wp_go_program *program, int64_t *ret);
 
-/* Make PCS[0..n), a bucket's, those of a stack of frames: without the pcs that
- * stand for the callers of inlined functions, without runtime.goexit, and for HIDES_RUNTIME without the
- * runtime's own functions on top, unless there are no others, as runtime/pprof
- * does.  Returns their number. */
+/* Make PCS[0..n), a bucket's, those of a stack of frames: without the pcs that stand
+ * for the callers of inlined functions, without runtime.goexit, and for HIDES_RUNTIME
+ * without the runtime's own functions on top, unless there are no others, as
+ * runtime/pprof does.  Returns their number. */
 uint32_t wp_go_program_stack(const struct wp_go_program *program, uint64_t *pcs,
 			     uint32_t n, bool hides_runtime);
 

@@ -10,11 +10,11 @@
  * heap_record.h says.
  *
  * Needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE (or root) in
- * the initial user namespace, and Linux 5.10 (older ones were not tried).  From Linux 6.13 on only
- * a sampled call takes the trap of its return (uprobe sessions); before Linux 6.6, which
- * has links of many uprobes, a perf event makes each probe, and CAP_SYS_ADMIN is
- * needed.  The kernel removes the
- * probes when their descriptors are closed, however wallprof ends.
+ * the initial user namespace, and Linux 5.10 (older ones were not tried).  From Linux
+ * 6.13 on only a sampled call takes the trap of its return (uprobe sessions); before
+ * Linux 6.6, which has links of many uprobes, a perf event makes each probe, and
+ * CAP_SYS_ADMIN is needed.  The kernel removes the probes when their descriptors are
+ * closed, however wallprof ends.
  */
 #ifndef WP_HEAP_PROBE_H
 #define WP_HEAP_PROBE_H
@@ -92,8 +92,8 @@ int wp_heap_probe_set_output(struct wp_heap_probe *probe, int cpu, int fd);
 /* The most sites of a file that are probed. */
 enum { WP_HEAP_SITES_MAX = 64 };
 
-/* Probe SITES[0..N), N at most WP_HEAP_SITES_MAX, of the file at PATH, in the process only.  0; -EMFILE: too many
- * files; the errors of open. */
+/* Probe SITES[0..N), N at most WP_HEAP_SITES_MAX, of the file at PATH, in the process
+ * only.  0; -EMFILE: too many files; the errors of open. */
 WP_MUST_CHECK
 int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 			 const struct wp_heap_site *sites, size_t n,
@@ -118,10 +118,10 @@ void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly);
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe);
 
 /* The return address of the last call of a probed function that was made with CALL->sp
- * before CALL->time_ns.  In its place on the stack there is CALL->pc, as the kernel has it
- * where a probe sees the return (kernel/events/uprobes.c, prepare_uretprobe).  0: not known: in
- * a session; on aarch64; too long ago, after WP_HEAP_RETURNS calls on a CPU.  Of a
- * function that only another tool probes it is that of a call of before. */
+ * before CALL->time_ns.  In its place on the stack there is CALL->pc, as the kernel has
+ * it where a probe sees the return (kernel/events/uprobes.c, prepare_uretprobe).  0:
+ * not known: in a session; on aarch64; too long ago, after WP_HEAP_RETURNS calls on a
+ * CPU.  Of a function that only another tool probes it is that of a call of before. */
 uint64_t wp_heap_probe_find_return(const struct wp_heap_probe *probe,
 				   const struct wp_heap_return *call);
 

@@ -55,8 +55,7 @@ struct wp_syscall_info {
 	int8_t limit_arg;
 	/* That argument is milliseconds instead, negative for none. */
 	bool limit_is_ms;
-	/* It does nothing but wait: who is told of it twice has nothing to do
-	 * twice. */
+	/* It only waits: made again, it does no work twice. */
 	bool only_waits;
 };
 
@@ -71,7 +70,7 @@ struct wp_native_call {
 	/* The number of the same call here; of one that there is none of,
 	 * WP_SYSCALL_FOREIGN + NR. */
 	long nr;
-	uint64_t args[6];
+	uint64_t args[WP_SYSCALL_ARGS];
 	/* Its times are of two words of 32 bits: a call from before time64. */
 	bool has_narrow_time;
 };

@@ -47,9 +47,9 @@ WP_MUST_CHECK
 int wp_task_scan_add(struct wp_task_scan *scan, pid_t pid);
 void wp_task_scan_drop(struct wp_task_scan *scan, pid_t pid);
 
-/* Scan all threads that there is room for: (*RET)[0..*RET_N) are their records by ascending pid, and for each
- * process by tid, borrowed until the next call on SCAN; none of a process that has
- * ended.  0, or -errno and *RET and *RET_N are untouched. */
+/* Scan all threads that there is room for: (*RET)[0..*RET_N) are their records by
+ * ascending pid, and for each process by tid, borrowed until the next call on SCAN;
+ * none of a process that has ended.  0, or -errno and *RET and *RET_N are untouched. */
 WP_MUST_CHECK
 int wp_task_scan_read(struct wp_task_scan *scan,
 		      const struct wp_task_record *const **ret, size_t *ret_n);

@@ -64,8 +64,8 @@ struct wp_tracee {
 	 * has not begun; 0: it is not. */
 	uint64_t entry_avma;
 	uint64_t entry_sp_avma;
-	/* Released, it executes that program again, and gets the rights of its file; or goes on
-	 * without them: see src/ptrace/exec_again.h. */
+	/* Released, it executes that program again, and gets the rights of its file; or
+	 * goes on without them: see src/ptrace/exec_again.h. */
 	bool executes_again;
 	bool lost_rights;
 	struct wp_remade_call restart;
@@ -134,7 +134,7 @@ struct wp_stop_facts {
 /* Tracees of all tracers: 0 says that no thread is held.  For signal handlers. */
 extern volatile sig_atomic_t wp_tracer_nheld;
 
-/* Called each time that WP_TRACER_NHELD becomes 0; NULL: nobody is. */
+/* Called each time that wp_tracer_nheld becomes 0; may be NULL. */
 extern void (*wp_tracer_on_release)(void);
 
 /* Block SIGCHLD in this thread: wait needs it.  Once per program. */
@@ -144,8 +144,8 @@ void wp_tracer_init(struct wp_tracer *tracer);
  * COOKIE.  If TID was released before it stopped, that stop is handed out.
  *
  * Returns 0; -ESRCH: the thread has ended; -EPERM: not permitted, another process
- * traces it, or it is ending (see wp_process_has_living); -EALREADY: its stop is waited for already, or a call
- * that it was stopped in is still to be made again; -ENOMEM.
+ * traces it, or it is ending (see wp_process_has_living); -EALREADY: its stop is waited
+ * for already, or a call that it was stopped in is still to be made again; -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie);

@@ -254,6 +254,11 @@ enum wp_goroutine_part {
 #define WP_GOROUTINES_OTHER UINT64_MAX
 
 const char *wp_types_state_name(enum wp_state state);
+/* Does a thread in STATE run, or wait for a CPU? */
+static inline bool wp_types_state_is_ready(enum wp_state state)
+{
+	return state == WP_STATE_RUNNING || state == WP_STATE_RUNNABLE;
+}
 const char *wp_wait_name(enum wp_wait wait);
 /* A short text for a person, as in WP_STACK_ENDS. */
 const char *wp_stack_end_text(enum wp_stack_end end);

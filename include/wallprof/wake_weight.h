@@ -33,8 +33,8 @@ wp_wake_weight_all(const struct wp_sample_key *key)
  * are shared out over those that do, of the same stack, waker and woken thread.  After,
  * the wakes of a thread are scaled down so that the waits which they ended are no more
  * than its wall-clock samples say that it waited, and the objects become string ids of
- * what woken threads are called, "worker (4711)".  NO_STACK is the stack for wakes of which no stack was
- * sampled.  0; -ENOMEM, and the wake profile is of no use. */
+ * what woken threads are called, "worker (4711)".  NO_STACK is the stack for wakes of
+ * which no stack was sampled.  0; -ENOMEM, and the wake profile is of no use. */
 WP_MUST_CHECK
 int wp_wake_weight_finish(struct wp_profile *profile, uint32_t no_stack);
 

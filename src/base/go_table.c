@@ -244,8 +244,9 @@ static struct wp_reader read_most(const struct wp_go_table *table, uint64_t off)
 	return read_at(table, off, left < READ_MAX ? left : READ_MAX);
 }
 
-/* As wp_go_table_value, in the first BYTES_MAX bytes.  A table by pc: pairs of what the value grows by, zigzag, and how far that
- * holds, from -1 and the function's start; 0 in any but the first ends it. */
+/* As wp_go_table_value, in the first BYTES_MAX bytes.  A table by pc is pairs: what the
+ * value grows by (zigzag), and how far that holds.  It begins with -1 at the function's
+ * start; growth by 0 in any pair but the first ends it. */
 static int find_value(const struct wp_go_table *table,
 		      const struct wp_go_func *func, uint64_t off,
 		      uint64_t svma, uint64_t bytes_max, int32_t *ret)

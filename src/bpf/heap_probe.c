@@ -44,7 +44,6 @@ bool wp_heap_probe_ends_shadowed(const char *release)
 }
 
 #ifdef WP_HAVE_BPF
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

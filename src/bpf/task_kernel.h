@@ -20,8 +20,9 @@
 
 #define KERNEL __attribute__((preserve_access_index))
 
-/* The user registers of a thread, which the kernel saves on every entry: arch/x86/entry/calling.h, PUSH_AND_CLEAR_REGS;
- * arch/arm64/kernel/entry.S, kernel_entry. */
+/* The user registers of a thread, which the kernel saves on every entry:
+ * arch/x86/entry/calling.h, PUSH_AND_CLEAR_REGS; arch/arm64/kernel/entry.S,
+ * kernel_entry. */
 #if defined(__x86_64__)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx,

@@ -5,7 +5,6 @@
 #ifdef WP_HAVE_BPF
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -17,8 +17,8 @@ struct bpf_object;
 struct wp_task_moves {
 	/* The program that reads them; owned. */
 	struct bpf_link *reader;
-	/* Is the program attached that notes them at each context switch?  By SWITCHES_FD then,
-	 * owned. */
+	/* Is the program attached that notes them at each context switch? By
+	 * SWITCHES_FD then, owned. */
 	bool is_noting;
 	int switches_fd;
 	/* The map's memory. */

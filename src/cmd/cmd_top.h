@@ -23,8 +23,8 @@ int wp_cmd_top_open(struct wp_cmd_top **ret, const struct wp_options *options,
 		    struct wp_profile *profile,
 		    const struct wp_process *process, struct wp_err *err);
 
-/* Between two ticks of SAMPLER: heed keys, and draw anew when it is time.  *RET_QUIT: the user
- * wants to end.  0 or -ENOMEM. */
+/* Between two ticks of SAMPLER: heed keys, and draw anew when it is time.  *RET_QUIT:
+ * the user wants to end.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_cmd_top_step(struct wp_cmd_top *top, struct wp_sampler *sampler,
 		    uint64_t now_ns, bool *ret_quit);

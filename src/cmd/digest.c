@@ -45,12 +45,6 @@ static int grow(struct wp_digest *d, uint32_t n)
 	return 0;
 }
 
-static bool has_run(const struct wp_sample_key *key)
-{
-	return key->state == WP_STATE_RUNNING ||
-	       key->state == WP_STATE_RUNNABLE;
-}
-
 /* E is time of a thread in mark D->nmarks, which began at BEGIN_NS. */
 static void add_time(struct wp_digest *d, const struct wp_sample_key *key,
 		     const struct wp_history_entry *e, uint64_t begin_ns)
@@ -73,7 +67,7 @@ static void add_time(struct wp_digest *d, const struct wp_sample_key *key,
 		t->sample = e->sample;
 		t->ns = e->wall_ns;
 	}
-	if (has_run(key))
+	if (wp_types_state_is_ready((enum wp_state)key->state))
 		t->since_ns = 0;
 	t->mark = d->nmarks;
 }

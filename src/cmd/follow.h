@@ -48,7 +48,8 @@ void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
 		    struct wp_task_watch *ret_watch);
 
 /* Record what is there already: the further processes that were named, with --tree the
- * descendants of PID, and what is chosen.  PID, 0: none, is recorded already.  0, or -errno with ERR. */
+ * descendants of PID, and what is chosen.  PID, 0: none, is recorded already.  0, or
+ * -errno with ERR. */
 WP_MUST_CHECK
 int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err);
 

@@ -2,7 +2,6 @@
 /* forget.c - see forget.h. */
 #include "forget.h"
 
-#include <errno.h>
 #include <malloc.h>
 
 #include "wallprof/clock.h"

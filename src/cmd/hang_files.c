@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "signals.h"
 #include "wallprof/clock.h"
 #include "wallprof/history.h"
-#include "wallprof/io.h"
 #include "wallprof/output.h"
 
 #define PREFIX "wallprof-hang-"

@@ -2,7 +2,6 @@
 /* hang_watch.c - see hang_watch.h. */
 #include "hang_watch.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "wallprof/access.h"
-#include "wallprof/tracer.h"
 
 static int drop_ptrace(void)
 {

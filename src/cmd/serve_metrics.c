@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "served.h"
-#include "wallprof/clock.h"
 
 /* A label's value: a name that the process gave itself.  Other names have other values;
  * a backslash, and a byte that is no letter of ASCII, is two digits. */

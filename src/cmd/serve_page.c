@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "served.h"
-#include "wallprof/clock.h"
 
 static const char head[] =
 	"<!doctype html>\n<html lang=en><meta charset=utf-8>"

@@ -3,7 +3,6 @@
 #include "worker.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>

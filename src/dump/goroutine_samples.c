@@ -61,8 +61,7 @@ static uint32_t running_stack(const struct adder *a, int32_t own,
 		const struct wp_sample_key *key = &set->samples[i].key;
 
 		if (a->profile->threads[key->thread].tid == tid &&
-		    (key->state == WP_STATE_RUNNING ||
-		     key->state == WP_STATE_RUNNABLE))
+		    wp_types_state_is_ready((enum wp_state)key->state))
 			return key->stack;
 	}
 	return stack;

@@ -13,7 +13,6 @@
 
 #include "links.h"
 #include "wallprof/clock.h"
-#include "wallprof/procfs.h"
 #include "wallprof/state.h"
 #include "wallprof/syscall_nr.h"
 #include "wallprof/unix_peer.h"

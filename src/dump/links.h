@@ -144,9 +144,8 @@ struct wp_links_doubt {
 	pid_t pid;
 };
 
-/* links_denied.c: why others than HOLDERS may end WAIT, and in *PID which process, 0 where that is not
- * known.  KNOWN, empty at first, is that of its object's last wait: many threads may wait
- * for one. */
+/* links_denied.c: why processes other than HOLDERS may end WAIT; *PID is such a process,
+ * 0: not known.  KNOWN, empty at first, is kept from one wait for an object to the next. */
 enum wp_wait_doubt wp_links_find_doubt(const struct wp_links *links,
 				       const struct wp_links_wait *wait,
 				       const struct wp_fd_holders *holders,

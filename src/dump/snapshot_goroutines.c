@@ -53,8 +53,7 @@ static void take_running(const struct job *job, struct wp_dump_goroutine *g)
 		const struct wp_dump_thread *t =
 			&job->dump->threads[p->first_thread + i];
 
-		if (t->tid == g->tid && (t->state == WP_STATE_RUNNING ||
-					 t->state == WP_STATE_RUNNABLE))
+		if (t->tid == g->tid && wp_types_state_is_ready(t->state))
 			g->stack = t->stack;
 	}
 }

@@ -34,7 +34,8 @@ bool wp_thread_times_stat(struct wp_proc_stat *ret,
 	return n > 0 && !wp_proc_stat_parse(ret, text, (size_t)n);
 }
 
-/* What wp_thread_times_file reads, by FD, which is open on the file, unless that is negative. */
+/* What wp_thread_times_file reads, by FD, which is open on the file, unless that is
+ * negative. */
 static ssize_t read_kept(const struct wp_process *process, pid_t tid, int fd,
 			 const char *name, char *buf, size_t size)
 {
@@ -177,8 +178,8 @@ void wp_thread_times_set(struct wp_dump_thread *t,
 	if (!looked_at_sample(view))
 		return;
 	t->times.slices = look->times.slices;
-	if (t->state == WP_STATE_RUNNING || t->state == WP_STATE_RUNNABLE ||
-	    !look->exec_start_ns || !view->memory || !view->memory->time_ns)
+	if (wp_types_state_is_ready(t->state) || !look->exec_start_ns ||
+	    !view->memory || !view->memory->time_ns)
 		return;
 	cpu = look->cpu >= 0 ? wp_sched_clock_find(clock, look->cpu) : NULL;
 	if (cpu)

@@ -124,6 +124,9 @@ static inline size_t wp_go_g_len(const struct wp_go_layout *layout)
 	return last + 8;
 }
 
+/* goroutines.c: the tid of the struct m at M_AVMA, 0 for none. */
+int32_t wp_go_read_tid(struct wp_go_program *program, uint64_t m_avma);
+
 /* go_locate.c: find allgs_avma and the wait reasons in the program's memory.  0;
  * -EAGAIN: no list of goroutines is there; -ENOMEM, -EPERM, -ESRCH. */
 WP_MUST_CHECK

@@ -305,15 +305,7 @@ wp_goroutine_looks_more(const struct wp_goroutine_looks *looks,
 int32_t wp_goroutine_looks_tid(struct wp_goroutine_looks *looks,
 			       uint64_t m_avma)
 {
-	uint64_t tid;
-
-	if (!m_avma ||
-	    !wp_go_memory_read_at(&looks->program->memory,
-				  m_avma + looks->program->layout->m_procid,
-				  &tid, WORD) ||
-	    tid > INT32_MAX)
-		return 0;
-	return (int32_t)tid;
+	return wp_go_read_tid(looks->program, m_avma);
 }
 
 /* Read the struct g at AVMA: false unless that is one. */

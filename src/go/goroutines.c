@@ -191,15 +191,14 @@ static bool is_same(const struct wp_go_layout *l,
 	       r->before[l->g_tracking_seq] == r->after[l->g_tracking_seq];
 }
 
-/* The tid of the struct m at AVMA, 0 for none. */
-static int32_t read_tid(struct wp_goroutine_reader *reader, uint64_t m_avma)
+int32_t wp_go_read_tid(struct wp_go_program *program, uint64_t m_avma)
 {
 	uint64_t tid;
 
 	if (!m_avma ||
-	    !wp_go_memory_read_at(&reader->program->memory,
-				  m_avma + reader->program->layout->m_procid,
-				  &tid, WORD) ||
+	    !wp_go_memory_read_at(&program->memory,
+				  m_avma + program->layout->m_procid, &tid,
+				  WORD) ||
 	    tid > INT32_MAX)
 		return 0;
 	return (int32_t)tid;
@@ -312,8 +311,10 @@ static int give(struct wp_goroutine_reader *reader,
 		r->is_deep = is_still && !r->stack.is_whole;
 		return 0;
 	}
-	g.tid = read_tid(reader, wp_go_u64(r->before, WP_GO_G_M));
-	g.locked_tid = read_tid(reader, wp_go_u64(r->before, l->g_lockedm));
+	g.tid = wp_go_read_tid(reader->program,
+			       wp_go_u64(r->before, WP_GO_G_M));
+	g.locked_tid = wp_go_read_tid(reader->program,
+				      wp_go_u64(r->before, l->g_lockedm));
 	rc = reader->user->skips_labels ? 0 : set_labels(reader, r->before, &g);
 	if (!rc && reader->user->reads_objects && is_still)
 		rc = wp_goroutine_objects_read(reader, r, &g);

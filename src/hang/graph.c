@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 /* Whether process P has its threads, and no other's, in the dump. */

@@ -23,8 +23,7 @@ bool wp_judge_is_active(const struct wp_dump *dump,
 	bool twice = dump->interval_ns && t->process < dump->nprocesses &&
 		     !dump->processes[t->process].is_peer;
 
-	return t->state == WP_STATE_RUNNING || t->state == WP_STATE_RUNNABLE ||
-	       (twice && !t->times.still);
+	return wp_types_state_is_ready(t->state) || (twice && !t->times.still);
 }
 
 /* T waits for work, as the leader of a pool does that holds a lock and polls; the

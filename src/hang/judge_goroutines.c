@@ -188,12 +188,10 @@ static void say_grown(const struct wp_dump *dump,
 /* Does a thread of P run?  It may be the one that would otherwise wait for timers. */
 static bool runs(const struct wp_dump *dump, const struct wp_dump_process *p)
 {
-	for (uint32_t i = 0; i < p->nthreads; i++) {
-		enum wp_state state = dump->threads[p->first_thread + i].state;
-
-		if (state == WP_STATE_RUNNING || state == WP_STATE_RUNNABLE)
+	for (uint32_t i = 0; i < p->nthreads; i++)
+		if (wp_types_state_is_ready(
+			    dump->threads[p->first_thread + i].state))
 			return true;
-	}
 	return false;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* child_hint.c - is the process to be looked at another one? */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "pairs.h"

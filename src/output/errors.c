@@ -10,8 +10,7 @@
 
 static enum wp_errors_part part_of(const struct wp_profile_sample *s)
 {
-	return s->key.state == WP_STATE_RUNNING ||
-			       s->key.state == WP_STATE_RUNNABLE ?
+	return wp_types_state_is_ready((enum wp_state)s->key.state) ?
 		       WP_ERRORS_READY :
 		       WP_ERRORS_WAITS;
 }

@@ -131,7 +131,6 @@ int wp_write_dump_go(const struct wp_dump *dump, FILE *out)
 	const struct wp_dump_process *p = &dump->processes[0];
 	struct wp_buf buf = WP_BUF_INIT;
 	bool first = true;
-	int rc;
 
 	for (uint32_t i = 0; i < p->ngoroutines; i++) {
 		size_t before = buf.len;
@@ -142,7 +141,5 @@ int wp_write_dump_go(const struct wp_dump *dump, FILE *out)
 		if (buf.len > ENOUGH)
 			wp_buf_write(&buf, out);
 	}
-	rc = wp_buf_finish(&buf, out);
-	wp_buf_clear(&buf);
-	return rc;
+	return wp_buf_finish(&buf, out);
 }

@@ -26,8 +26,8 @@ struct wp_groups {
 	struct wp_intern names;
 };
 
-/* Group the threads of PROFILE's samples of KIND, idle ones only if IDLE_TOO.  0 or -ENOMEM; the caller
- * clears GROUPS in both cases. */
+/* Group the threads of PROFILE's samples of KIND, idle ones only if IDLE_TOO.  0 or
+ * -ENOMEM; the caller clears GROUPS in both cases. */
 WP_MUST_CHECK
 int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile,
 		   enum wp_profile_kind kind, bool idle_too);

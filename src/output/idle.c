@@ -13,7 +13,6 @@
 
 #include "processes.h"
 #include "report.h"
-#include "wallprof/state.h"
 
 enum {
 	/* Most functions of its own from the thread's first to the wait. */

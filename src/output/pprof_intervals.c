@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pprof_intervals.c - see pprof_read.h: the timeline of the samples. */
-#include <errno.h>
 
 #include "pprof_read.h"
 

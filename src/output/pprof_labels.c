@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pprof_labels.c - the labels of a sample: see pprof_writer.h. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "columns.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pprof_samples.c - see pprof_read.h: samples, and their labels. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pprof_fields.h"
 #include "pprof_read.h"
-#include "wallprof/enum_name.h"
 #include "wallprof/goroutine_entries.h"
 #include "wallprof/vec.h"
 

@@ -42,7 +42,8 @@ struct wp_pprof_writer {
 };
 
 /* The id in the file of the text in SCRATCH, which is emptied; of S, which stays as it
- * is until the file is written; of the profile's string ID.  Without memory BUF has the error. */
+ * is until the file is written; of the profile's string ID.  Without memory BUF has the
+ * error. */
 uint32_t wp_pprof_scratch_id(struct wp_pprof_writer *w);
 uint32_t wp_pprof_text_id(struct wp_pprof_writer *w, const char *s);
 uint32_t wp_pprof_str_id(struct wp_pprof_writer *w, uint32_t id);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* top_text.c - see wallprof/top.h: lines for a terminal. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

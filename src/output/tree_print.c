@@ -10,7 +10,6 @@
  * Calls go down.  Where all the time goes on to one callee, the callee stands
  * under its caller without numbers; "+" begins a branch.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

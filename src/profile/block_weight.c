@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "share.h"
+
 /* From 0 to below 1. */
 static double fraction(uint64_t random)
 {
@@ -234,18 +236,6 @@ static void scale_classes(struct sums *sums, struct waited *w)
 	}
 }
 
-/* The part of ALL that goes with X more of SUM, of which *SEEN was before. */
-static uint64_t share(uint64_t *seen, uint64_t x, uint64_t sum, uint64_t all)
-{
-	uint64_t before;
-
-	if (!sum)
-		return 0;
-	before = (uint64_t)((__uint128_t)all * *seen / sum);
-	*seen += x;
-	return (uint64_t)((__uint128_t)all * *seen / sum) - before;
-}
-
 /* Add S, scaled to the sums of its class, or one that ticks told by FACTOR, to the
  * profile, without its class. */
 static int scale_sample(struct wp_profile *profile, struct class_sums *st,
@@ -257,9 +247,10 @@ static int scale_sample(struct wp_profile *profile, struct class_sums *st,
 	struct sums *sums = class_of(&key) ? sums_of(st, &key) : NULL;
 
 	if (sums && key.stack != WP_BLOCK_ALL) {
-		count = share(&sums->seen_count, count, sums->sampled_count,
-			      sums->count);
-		ns = share(&sums->seen_ns, ns, sums->sampled_ns, sums->ns);
+		count = wp_share_next(&sums->seen_count, count,
+				      sums->sampled_count, sums->count);
+		ns = wp_share_next(&sums->seen_ns, ns, sums->sampled_ns,
+				   sums->ns);
 	} else if (sums) {
 		key.stack = no_stack;
 		count = is_sampled(sums) ? 0 : sums->count;

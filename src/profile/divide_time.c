@@ -32,8 +32,7 @@ static uint64_t share(struct pool *pool, uint64_t weight)
 
 static bool is_ready(const struct wp_profile_sample *s)
 {
-	return s->key.state == WP_STATE_RUNNING ||
-	       s->key.state == WP_STATE_RUNNABLE;
+	return wp_types_state_is_ready((enum wp_state)s->key.state);
 }
 
 /* One thread. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sample_find.h"
+#include "share.h"
 
 /* The sums of some samples, and of those of them that were scaled so far: the last gets
  * the rest, so nothing is lost to rounding. */
@@ -16,25 +17,13 @@ struct sums {
 	uint64_t seen_count, seen_ns;
 };
 
-/* The part of ALL that goes with X more of SUM, of which *SEEN was before. */
-static uint64_t share(uint64_t *seen, uint64_t x, uint64_t sum, uint64_t all)
-{
-	uint64_t before;
-
-	if (!x)
-		return 0;
-	before = (uint64_t)((__uint128_t)all * *seen / sum);
-	*seen += x;
-	return (uint64_t)((__uint128_t)all * *seen / sum) - before;
-}
-
 /* Add S to PROFILE as one of SUMS' samples, which share COUNT and NS. */
 static int add_share(struct wp_profile *profile,
 		     const struct wp_profile_sample *s, struct sums *sums,
 		     uint64_t count, uint64_t ns)
 {
-	count = share(&sums->seen_count, s->count, sums->count, count);
-	ns = share(&sums->seen_ns, s->wall_ns, sums->ns, ns);
+	count = wp_share_next(&sums->seen_count, s->count, sums->count, count);
+	ns = wp_share_next(&sums->seen_ns, s->wall_ns, sums->ns, ns);
 	return count || ns ? wp_profile_add_sample(profile, WP_PROFILE_WAKE,
 						   &s->key, count, ns) :
 			     0;

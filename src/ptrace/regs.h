@@ -25,8 +25,9 @@ void wp_regs_note_call(pid_t tid, struct wp_proc_syscall *ret);
 /* As wp_tracer_read_regs, of stopped thread TID.  REPAIR false: the thread's
  * registers are not written, for a signal's handler is about to be called.
  *
- * RET_RESTART has what wp_regs_note_call noted.  Its PENDING: the repair takes another stop.  The caller lets the thread
- * go on by PTRACE_SYSEMU and calls wp_regs_end_restart at its next stop. */
+ * RET_RESTART has what wp_regs_note_call noted.  If its PENDING is set, the repair takes
+ * another stop: the caller lets the thread go on by PTRACE_SYSEMU and calls
+ * wp_regs_end_restart at its next stop. */
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 		 struct wp_stop_facts *ret_facts,
 		 struct wp_remade_call *ret_restart);

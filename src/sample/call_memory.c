@@ -4,7 +4,6 @@
 
 #include <poll.h>
 #include <string.h>
-#include <sys/time.h>
 
 #include "wallprof/clock.h"
 #include "wallprof/syscall_nr.h"

@@ -321,11 +321,6 @@ struct wp_thread *wp_goroutine_kept_thread(struct wp_goroutine_times *times,
 	return NULL;
 }
 
-static bool is_whole(const struct wp_stack *stack)
-{
-	return stack->end == WP_END_ROOT || stack->end == WP_END_DEPTH_LIMIT;
-}
-
 bool wp_goroutine_kept_walk(void *ctx, struct wp_goroutine *g,
 			    const struct wp_goroutine_stack *stack, bool last)
 {
@@ -338,7 +333,7 @@ bool wp_goroutine_kept_walk(void *ctx, struct wp_goroutine *g,
 		return true;
 	}
 	walk = wp_go_target_walk(times->target, g, stack);
-	if (!is_whole(&walk.stack) && !last)
+	if (!wp_stack_walk_is_whole(walk.stack.end) && !last)
 		return false;
 	g->stack = wp_stack_walk_intern(times->target, &walk);
 	return true;

@@ -51,11 +51,6 @@ static int add(struct walker *walker, struct wp_goroutine *g, uint32_t own)
 	return 0;
 }
 
-static bool is_whole(const struct wp_stack *stack)
-{
-	return stack->end == WP_END_ROOT || stack->end == WP_END_DEPTH_LIMIT;
-}
-
 static bool walk_one(void *ctx, struct wp_goroutine *g,
 		     const struct wp_goroutine_stack *stack, bool last)
 {
@@ -72,7 +67,7 @@ static bool walk_one(void *ctx, struct wp_goroutine *g,
 		return true;
 	}
 	walk = wp_go_target_walk(target, g, stack);
-	if (!is_whole(&walk.stack) && !last)
+	if (!wp_stack_walk_is_whole(walk.stack.end) && !last)
 		return false;
 	walker->rc = add(walker, g, wp_stack_walk_intern(target, &walk));
 	return true;

@@ -3,7 +3,6 @@
 #include "goroutine_times.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "goroutine_kept.h"
@@ -236,13 +235,6 @@ static void take(struct wp_goroutine_times *times, const struct wp_goroutine *g)
 	settle(times, slot, g->stack, state_of(g->state), g->reason);
 }
 
-static bool is_whole(const struct wp_goroutine_times *times, uint32_t stack)
-{
-	unsigned int end = times->target->profile->stacks[stack].end;
-
-	return end == WP_END_ROOT || end == WP_END_DEPTH_LIMIT;
-}
-
 /* Read the stacks of those that have moved since the last look. */
 static void read_changed(struct wp_goroutine_times *times)
 {
@@ -271,7 +263,9 @@ static void read_changed(struct wp_goroutine_times *times)
 			settle(times, slot, none, state_of(slot->words.state),
 			       0);
 		/* What has no whole stack is read again. */
-		slot->holds = is_whole(times, slot->key.stack);
+		slot->holds = wp_stack_walk_is_whole(
+			(enum wp_stack_end)profile->stacks[slot->key.stack]
+				.end);
 	}
 }
 

@@ -48,7 +48,8 @@ uint64_t wp_heap_objects_take_back(struct wp_heap_objects *objects,
 /* The memory of all objects so far is gone, as by an exec. */
 void wp_heap_objects_forget(struct wp_heap_objects *objects);
 
-/* Enter into SET which objects of before UNTIL_NS are in use by PROBE.  0, or -errno: it is not known. */
+/* Enter into SET which objects of before UNTIL_NS are in use by PROBE.  0, or -errno:
+ * it is not known. */
 WP_MUST_CHECK
 int wp_heap_objects_count(struct wp_heap_objects *objects,
 			  struct wp_heap_probe *probe,

@@ -3,7 +3,6 @@
 #include "heap_samples.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

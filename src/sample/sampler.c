@@ -236,7 +236,7 @@ int wp_sampler_sleep(struct wp_sampler *loop, uint64_t until_ns)
 		rc = wp_target_take_stop(tracee);
 	for (size_t i = 0; i < loop->ncommons && !rc; i++)
 		rc = wp_thread_starts_read(loop->commons[i], loop);
-	return rc ? rc : for_each_target(loop, wp_target_drain);
+	return rc ? rc : for_each_target(loop, wp_heap_samples_tick);
 }
 
 /* One step of a tick for every target that has threads left.  0, -ESRCH when

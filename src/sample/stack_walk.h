@@ -41,6 +41,12 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 					  struct wp_perf_source *source,
 					  const struct wp_perf_record *record);
 
+/* Has a stack that ends because of END all its frames, or as many as are kept? */
+static inline bool wp_stack_walk_is_whole(enum wp_stack_end end)
+{
+	return end == WP_END_ROOT || end == WP_END_DEPTH_LIMIT;
+}
+
 /* Add the stack of WALK to TARGET's profile: its index, UINT32_MAX without
  * memory. */
 uint32_t wp_stack_walk_intern(struct wp_target *target,

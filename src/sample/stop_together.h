@@ -29,9 +29,9 @@ struct wp_stop_together {
 WP_MUST_CHECK
 int wp_stop_together_begin(struct wp_target *target);
 
-/* Note which threads have stopped: how long they are held counts from then.  Where the bounds let
- * them be held no longer they are read and released, but for a dump, whose threads are to
- * be of one moment. */
+/* Note which threads have stopped: how long they are held counts from then.  Where the
+ * bounds let them be held no longer they are read and released, but for a dump, whose
+ * threads are to be of one moment. */
 WP_MUST_CHECK
 int wp_stop_together_go_on(struct wp_target *target);
 

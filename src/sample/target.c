@@ -296,11 +296,6 @@ int wp_target_take_stop(struct wp_tracee *tracee)
 	return rc ? rc : record_queued(t->target);
 }
 
-int wp_target_drain(struct wp_target *target)
-{
-	return wp_heap_samples_tick(target);
-}
-
 int wp_target_end_stops(struct wp_target *target)
 {
 	int rc = wp_stop_window_expire(target, 0);

@@ -163,10 +163,6 @@ int wp_target_take_stop(struct wp_tracee *tracee);
 WP_MUST_CHECK
 int wp_target_settle(struct wp_target *target);
 
-/* Take the records of allocations, between ticks.  0 or -ENOMEM. */
-WP_MUST_CHECK
-int wp_target_drain(struct wp_target *target);
-
 /* After the last tick: give up stops that have not come.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_end_stops(struct wp_target *target);

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "wallprof/enum_name.h"
 #include "wallprof/serve.h"
 
 static const char *const paths[] = {

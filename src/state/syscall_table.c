@@ -19,28 +19,17 @@ const long wp_syscall_restart = 128;
 const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS] = { 0, 1, 2, 3, 4, 5 };
 #endif
 
-/* System calls of one kind; the members after NAMES are those of struct
- * wp_syscall_info.  A call without a row is WP_WAIT_SYSCALL and has no
- * descriptor, and what a restart does to it is not known.
+/* Rows are of system calls of one kind, NAME being their names, separated by blanks.
+ * A call without a row is WP_WAIT_SYSCALL and has no descriptor, and what a restart does
+ * to it is not known.
  *
  * Time limits: signal(7), "Interruption of system calls ... by stop signals", and
  * measured on Linux 6.18.  select(2) and ppoll(2) write the rest of their time to
  * the program's memory, where they can (fs/select.c).  restart_syscall: calls that
  * return -ERESTART_RESTARTBLOCK. */
-struct row {
-	/* Separated by blanks. */
-	const char *names;
-	enum wp_wait wait;
-	int8_t fd_arg;
-	enum wp_restart restart;
-	int8_t limit_arg;
-	bool limit_is_ms;
-	bool only_waits;
-};
-
 #define OVER WP_RESTART_OVER, -1, false, false
 
-static const struct row rows[] = {
+static const struct wp_syscall_info rows[] = {
 	{ "read readv", WP_WAIT_FILE, 0, WP_RESTART_BY_FD, -1, false, false },
 	{ "write close fstat ioctl pread64 pwrite64 writev fsync "
 	  "fdatasync ftruncate getdents getdents64 fchdir fchmod fchown "
@@ -118,13 +107,13 @@ enum { NRECENT = sizeof(recent) / sizeof(*recent) };
 static struct wp_syscall_info table[WP_SYSCALLS_MAX];
 static bool is_made;
 
-static bool has_name(const struct row *row, const char *name)
+static bool has_name(const char *names, const char *name)
 {
 	size_t len = strlen(name);
-	const char *at = row->names;
+	const char *at = names;
 
 	while ((at = strstr(at, name))) {
-		if ((at == row->names || at[-1] == ' ') &&
+		if ((at == names || at[-1] == ' ') &&
 		    (at[len] == ' ' || !at[len]))
 			return true;
 		at += len;
@@ -135,18 +124,12 @@ static bool has_name(const struct row *row, const char *name)
 static struct wp_syscall_info describe(const char *name)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		const struct row *row = &rows[i];
+		struct wp_syscall_info info = rows[i];
 
-		if (has_name(row, name))
-			return (struct wp_syscall_info){
-				name,
-				row->wait,
-				row->fd_arg,
-				row->restart,
-				row->limit_arg,
-				row->limit_is_ms,
-				row->only_waits,
-			};
+		if (!has_name(info.name, name))
+			continue;
+		info.name = name;
+		return info;
 	}
 	return (struct wp_syscall_info){ name, WP_WAIT_SYSCALL, -1, OVER };
 }

@@ -3,12 +3,10 @@
 #include "lookups.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "wallprof/base_name.h"
 #include "wallprof/process.h"
