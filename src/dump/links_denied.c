@@ -17,12 +17,15 @@
 #include <unistd.h>
 
 #include "links.h"
+#include "pid_namespace.h"
 #include "wallprof/clock.h"
 #include "wallprof/procfs.h"
 
 enum {
 	/* Ancestors that are asked: a shell in a script in a job of a CI has ten. */
 	ANCESTORS_MAX = 64,
+	/* Most bytes of a memory map that are read. */
+	MAPS_MAX = 4 << 20,
 };
 
 /* Of a process's start, in clock ticks, and of an inode's times. */
@@ -204,30 +207,38 @@ static bool is_among(const struct wp_tids *pids, pid_t pid)
 	return i < pids->len;
 }
 
+/* Has process PID an io_uring: open, or mapped, where what was begun goes on after close? */
+static bool has_ring(const struct wp_fd_holders *holders, pid_t pid)
+{
+	static const char ring[] = "anon_inode:[io_uring]";
+	struct wp_text text = WP_TEXT_INIT;
+	char path[32];
+	bool found = is_among(&holders->rings, pid);
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	if (!found) {
+		(void)!wp_text_read(&text, AT_FDCWD, path, MAPS_MAX);
+		found = text.len &&
+			memmem(text.data, text.len, ring, sizeof(ring) - 1);
+	}
+	wp_text_clear(&text);
+	return found;
+}
+
 /* Has the process of WAIT's thread, or one that has what that waits for, an io_uring, by
  * which the kernel may write or read for it? */
 static bool may_be_in_ring(const struct wp_links *links,
 			   const struct wp_links_wait *wait,
 			   const struct wp_fd_holders *holders)
 {
-	if (is_among(&holders->rings,
+	if (has_ring(holders,
 		     wp_links_process(links, wait->thread)->process.pid))
 		return true;
 	for (size_t i = 0; i < holders->len; i++)
 		if (holders->v[i].object == wait->object &&
-		    is_among(&holders->rings, holders->v[i].pid))
+		    has_ring(holders, holders->v[i].pid))
 			return true;
 	return false;
-}
-
-/* Has this process a PID namespace of its own?  The first has a fixed number
- * (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
-static bool has_outside(void)
-{
-	struct stat st;
-
-	return !wp_io_stat_open(AT_FDCWD, "/proc/self/ns/pid", &st) &&
-	       st.st_ino != 0xEFFFFFFC;
 }
 
 /* When a process that started START_TIME clock ticks after boot did, by CLOCK_REALTIME. */
@@ -276,7 +287,7 @@ static bool may_be_outside(const struct wp_links *links,
 	struct line line;
 	struct stat st;
 
-	if (!has_outside())
+	if (!wp_pid_namespace_has_outside())
 		return false;
 	(void)!wp_links_read_fd(p, wait->fd, own, sizeof(own), &st);
 	find_ancestors(&line, p->process.pid, own,

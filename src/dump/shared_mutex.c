@@ -2,12 +2,28 @@
 /* shared_mutex.c - see shared_mutex.h. */
 #include "shared_mutex.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "pid_namespace.h"
 #include "snapshot_priv.h"
 #include "wallprof/clock.h"
 #include "wallprof/maps.h"
 
 #define SEARCH_NS (500 * WP_NS_PER_MS)
+
+enum {
+	/* "pid:[4026531836]". */
+	NS_TEXT = 32,
+	/* Most bytes of another process's memory map that are read. */
+	MAPS_MAX = 4 << 20,
+};
 
 /* A byte of a file, or of anonymous shared memory, which has an inode as well. */
 struct place {
@@ -118,10 +134,112 @@ static bool is_still_held(const struct wp_snapshot *snapshot,
 	       words[0] && words[2] == (uint32_t)t->lock.shared_owner;
 }
 
+/* Set TEXT to where the link PATH of DIRFD leads; false: it cannot be read. */
+static bool read_link(int dirfd, const char *path, char text[NS_TEXT])
+{
+	ssize_t n = readlinkat(dirfd, path, text, NS_TEXT - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* Does process NAME of PROC_FD have PLACE mapped, and a PID namespace other than OWN?
+ * None whose namespace or memory map may not be read counts. */
+static bool is_foreign(int proc_fd, const char *name, const char *own,
+		       const struct place *place)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+	char path[NAME_MAX + 8], ns[NS_TEXT];
+	bool found;
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/ns/pid", name);
+	if (!read_link(proc_fd, path, ns) || !strcmp(ns, own))
+		return false;
+	snprintf(path, sizeof(path), "%s/maps", name);
+	rc = wp_text_read(&text, proc_fd, path, MAPS_MAX);
+	if (!rc)
+		rc = wp_maps_parse(&maps, text.data, text.len);
+	found = rc ? rc == -EOVERFLOW : has_place(&maps, place);
+	wp_maps_clear(&maps);
+	wp_text_clear(&text);
+	return found;
+}
+
+/* May a process with a PID namespace other than PROCESS's have the memory at AVMA?  Yes,
+ * too, if that is not known by UNTIL_NS. */
+static bool may_be_foreign(const struct wp_snapshot_process *process,
+			   uint64_t avma, uint64_t until_ns)
+{
+	struct wp_maps maps = WP_MAPS_INIT;
+	bool found, has_name;
+	struct dirent *entry;
+	struct place place;
+	char own[NS_TEXT];
+	DIR *dir;
+
+	read_maps(&maps, process);
+	found = find_place(&maps, avma, &place);
+	has_name = found && !wp_maps_find(&maps, avma)->deleted;
+	wp_maps_clear(&maps);
+	if (!found)
+		return false;
+	/* The /proc of a container does not tell of those outside. */
+	if (has_name && wp_pid_namespace_has_outside())
+		return true;
+	dir = opendir("/proc");
+	if (!dir || !read_link(process->process.proc_fd, "ns/pid", own)) {
+		if (dir)
+			closedir(dir);
+		return true;
+	}
+	found = false;
+	while (!found && (entry = readdir(dir)))
+		found = wp_clock_ns() > until_ns ||
+			(entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			 is_foreign(dirfd(dir), entry->d_name, own, &place));
+	closedir(dir);
+	return found;
+}
+
+/* An owner is recorded by the tid that it has in its own PID namespace, which may be that
+ * of a thread that waits here. */
+static void forget_foreign_owners(struct wp_snapshot *snapshot)
+{
+	struct wp_dump *dump = &snapshot->dump;
+	uint64_t until_ns = wp_clock_ns() + SEARCH_NS;
+	uint32_t last = UINT32_MAX;
+	bool is_last = false;
+
+	for (uint32_t i = 0; i < dump->nthreads; i++) {
+		struct wp_dump_thread *t = &dump->threads[i];
+
+		if (t->state != WP_STATE_WAITING || t->call.nr != SYS_futex ||
+		    t->call.args[1] & FUTEX_PRIVATE_FLAG ||
+		    t->lock.holder != WP_HOLDER_THREAD)
+			continue;
+		/* Many threads may wait for one. */
+		if (last == UINT32_MAX ||
+		    dump->threads[last].process != t->process ||
+		    dump->threads[last].lock.avma != t->lock.avma)
+			is_last = may_be_foreign(
+				snapshot->processes[t->process], t->lock.avma,
+				until_ns);
+		last = i;
+		if (!is_last)
+			continue;
+		t->lock.holder = WP_HOLDER_NOT_RECORDED;
+		t->lock.owner_tid = 0;
+	}
+}
+
 void wp_shared_mutex_find(struct wp_snapshot *snapshot, const uint32_t *by_tid)
 {
 	struct wp_dump *dump = &snapshot->dump;
 	uint64_t until_ns = wp_clock_ns() + SEARCH_NS;
+
+	forget_foreign_owners(snapshot);
 
 	for (uint32_t i = 0; i < dump->nthreads && wp_clock_ns() <= until_ns;
 	     i++) {

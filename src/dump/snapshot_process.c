@@ -58,7 +58,8 @@ static uint64_t timer_signals(const struct wp_process *process)
 
 	if (!rc)
 		signals |= wp_proc_timers_parse(text.data, text.len);
-	else if (rc == -EOVERFLOW || rc == -ENOMEM)
+	/* No such file is where CONFIG_CHECKPOINT_RESTORE was left out (fs/proc/base.c). */
+	else if (rc == -EOVERFLOW || rc == -ENOMEM || rc == -ENOENT)
 		signals = UINT64_MAX;
 	wp_text_clear(&text);
 	return signals;

@@ -90,14 +90,22 @@ static const struct wp_syscall_info rows[] = {
 
 /* Calls that libseccomp 2.5 does not know.  All architectures have had one
  * number for a new call since 424 (include/uapi/asm-generic/unistd.h). */
-enum { RECENT_FIRST = 451 };
+enum { RECENT_FIRST = 441 };
 static const char *const recent[] = {
-	"cachestat",	     "fchmodat2",	 "map_shadow_stack",
-	"futex_wake",	     "futex_wait",	 "futex_requeue",
-	"statmount",	     "listmount",	 "lsm_get_self_attr",
-	"lsm_set_self_attr", "lsm_list_modules", "mseal",
-	"setxattrat",	     "getxattrat",	 "listxattrat",
-	"removexattrat",     "open_tree_attr",	 "file_getattr",
+	"epoll_pwait2",	     "mount_setattr",
+	"quotactl_fd",	     "landlock_create_ruleset",
+	"landlock_add_rule", "landlock_restrict_self",
+	"memfd_secret",	     "process_mrelease",
+	"futex_waitv",	     "set_mempolicy_home_node",
+	"cachestat",	     "fchmodat2",
+	"map_shadow_stack",  "futex_wake",
+	"futex_wait",	     "futex_requeue",
+	"statmount",	     "listmount",
+	"lsm_get_self_attr", "lsm_set_self_attr",
+	"lsm_list_modules",  "mseal",
+	"setxattrat",	     "getxattrat",
+	"listxattrat",	     "removexattrat",
+	"open_tree_attr",    "file_getattr",
 	"file_setattr",
 };
 

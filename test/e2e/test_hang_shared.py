@@ -198,3 +198,59 @@ def test_a_process_with_the_same_memory_may_wake(build, tmp_path, kind, memory, 
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()
+
+
+# Two processes, each the first of a PID namespace of its own: the first takes a mutex of
+# both, and argv[1], "other" or "same", waits for it.
+APART = r"""
+import ctypes, mmap, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+memory = mmap.mmap(-1, 4096)
+mutex = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+attr = ctypes.create_string_buffer(64)
+libc.pthread_mutexattr_init(attr)
+libc.pthread_mutexattr_setpshared(attr, 1)
+libc.pthread_mutex_init(mutex, attr)
+def begin(times):
+    held = os.pipe()
+    if os.fork() == 0:
+        if libc.unshare(0x20000000):
+            os._exit(1)
+        pid = os.fork()
+        if pid:
+            print(pid, flush=True)
+            os.waitpid(pid, 0)
+            os._exit(0)
+        for i in range(times):
+            if i == times - 1:
+                os.write(held[1], b"x")
+            libc.pthread_mutex_lock(mutex)
+        libc.sleep(3600)
+    os.read(held[0], 1)
+if sys.argv[1] == "same":
+    begin(2)
+else:
+    begin(1)
+    begin(1)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(os.geteuid(), reason="makes PID namespaces")
+@pytest.mark.parametrize("who, says, status", [
+    ("other", "healthy", 0), ("same", "deadlock", 3)])
+def test_owners_of_other_pid_namespaces_have_other_numbers(who, says, status):
+    proc = subprocess.Popen([sys.executable, "-c", APART, who],
+                            stdout=subprocess.PIPE, text=True,
+                            start_new_session=True)
+    try:
+        pids = [int(proc.stdout.readline())
+                for _ in range(1 if who == "same" else 2)]
+        wait_until(lambda: is_blocked(pids[-1], (202, 98)))
+        run = wallprof("check", pids[-1], "-i", "300ms")
+        assert run.out.startswith(says) and run.status == status, (run.out,
+                                                                    run.err)
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()

@@ -52,10 +52,11 @@ def test_places_are_those_of_eu_addr2line(build, tmp_path):
 
 def test_split_dwarf_has_lines(build, tmp_path):
     """The .dwo file is not opened, whose name the program tells."""
-    prog = build(tmp_path, "g++", "-gsplit-dwarf")
-    svmas = addresses(prog, 300)
     whole = build(tmp_path, "g++", "-g")
+    svmas = addresses(whole, 300)
     right = Answer(whole, svmas)
+    # It takes the place of the other.
+    prog = build(tmp_path, "g++", "-g", "-gsplit-dwarf")
     ours = Answer(prog, svmas)
     places = [levels[0].place for levels in ours.levels]
     assert places == [levels[0].place for levels in right.levels]
