@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "snapshot_priv.h"
 #include "wallprof/clock.h"
 #include "wallprof/maps.h"
+#include "wallprof/procfs.h"
 
 #define SEARCH_NS (500 * WP_NS_PER_MS)
 
@@ -143,10 +145,49 @@ static bool read_link(int dirfd, const char *path, char text[NS_TEXT])
 	return n > 0;
 }
 
-/* Does process NAME of PROC_FD have PLACE mapped, and a PID namespace other than OWN?
- * None whose namespace or memory map may not be read counts. */
-static bool is_foreign(int proc_fd, const char *name, const char *own,
-		       const struct place *place)
+/* What else an owner may be: a thread with the number TID in another PID namespace than
+ * NS, of a process that has PLACE mapped. */
+struct foreigner {
+	char ns[NS_TEXT];
+	int32_t tid;
+	struct place place;
+	uint64_t until_ns;
+};
+
+/* Has process NAME of PROC_FD a thread with that number?  Yes, too, if that is not known in
+ * time. */
+static bool has_thread(const struct foreigner *f, int proc_fd, const char *name)
+{
+	char path[NAME_MAX + 8];
+	struct dirent *entry;
+	bool found = false;
+	int fd;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/task", name);
+	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!found && (entry = readdir(dir))) {
+		int32_t tids[WP_PID_LEVELS];
+		int n;
+
+		snprintf(path, sizeof(path), "%s/status", entry->d_name);
+		n = wp_proc_nspid_read(tids, fd, path);
+		found = (n > 0 && tids[n - 1] == f->tid) ||
+			wp_clock_ns() > f->until_ns;
+	}
+	closedir(dir);
+	return found;
+}
+
+/* Is process NAME of PROC_FD one of those?  None whose namespace or memory map may not be
+ * read counts. */
+static bool is_foreign(const struct foreigner *f, int proc_fd, const char *name)
 {
 	struct wp_text text = WP_TEXT_INIT;
 	struct wp_maps maps = WP_MAPS_INIT;
@@ -155,52 +196,63 @@ static bool is_foreign(int proc_fd, const char *name, const char *own,
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/ns/pid", name);
-	if (!read_link(proc_fd, path, ns) || !strcmp(ns, own))
+	if (!read_link(proc_fd, path, ns) || !strcmp(ns, f->ns))
 		return false;
 	snprintf(path, sizeof(path), "%s/maps", name);
 	rc = wp_text_read(&text, proc_fd, path, MAPS_MAX);
 	if (!rc)
 		rc = wp_maps_parse(&maps, text.data, text.len);
-	found = rc ? rc == -EOVERFLOW : has_place(&maps, place);
+	found = rc ? rc == -EOVERFLOW : has_place(&maps, &f->place);
 	wp_maps_clear(&maps);
 	wp_text_clear(&text);
+	return found && has_thread(f, proc_fd, name);
+}
+
+/* Is there one?  Yes, too, if that is not known in time. */
+static bool is_any_foreign(const struct foreigner *f)
+{
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir = opendir("/proc");
+
+	if (!dir)
+		return true;
+	while (!found && (entry = readdir(dir)))
+		found = wp_clock_ns() > f->until_ns ||
+			(entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			 is_foreign(f, dirfd(dir), entry->d_name));
+	closedir(dir);
 	return found;
 }
 
-/* May a process with a PID namespace other than PROCESS's have the memory at AVMA?  Yes,
- * too, if that is not known by UNTIL_NS. */
-static bool may_be_foreign(const struct wp_snapshot_process *process,
-			   uint64_t avma, uint64_t until_ns)
+/* May the owner of the lock that T waits for be a thread of another PID namespace? */
+static bool may_be_foreign(const struct wp_snapshot *snapshot,
+			   const struct wp_dump_thread *t, uint64_t until_ns)
 {
+	const struct wp_snapshot_process *process =
+		snapshot->processes[t->process];
+	struct foreigner f = { .until_ns = until_ns };
 	struct wp_maps maps = WP_MAPS_INIT;
-	bool found, has_name;
-	struct dirent *entry;
-	struct place place;
-	char own[NS_TEXT];
-	DIR *dir;
+	int32_t tids[WP_PID_LEVELS];
+	bool is_shared, has_name;
+	char path[32];
+	int n;
 
 	read_maps(&maps, process);
-	found = find_place(&maps, avma, &place);
-	has_name = found && !wp_maps_find(&maps, avma)->deleted;
+	is_shared = find_place(&maps, t->lock.avma, &f.place);
+	has_name = is_shared && !wp_maps_find(&maps, t->lock.avma)->deleted;
 	wp_maps_clear(&maps);
-	if (!found)
+	if (!is_shared)
 		return false;
 	/* The /proc of a container does not tell of those outside. */
 	if (has_name && wp_pid_namespace_has_outside())
 		return true;
-	dir = opendir("/proc");
-	if (!dir || !read_link(process->process.proc_fd, "ns/pid", own)) {
-		if (dir)
-			closedir(dir);
+	snprintf(path, sizeof(path), "%d/status", (int)t->lock.owner_tid);
+	n = wp_proc_nspid_read(tids, process->process.task_fd, path);
+	if (n <= 0 || !read_link(process->process.proc_fd, "ns/pid", f.ns))
 		return true;
-	}
-	found = false;
-	while (!found && (entry = readdir(dir)))
-		found = wp_clock_ns() > until_ns ||
-			(entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-			 is_foreign(dirfd(dir), entry->d_name, own, &place));
-	closedir(dir);
-	return found;
+	f.tid = tids[n - 1];
+	return is_any_foreign(&f);
 }
 
 /* An owner is recorded by the tid that it has in its own PID namespace, which may be that
@@ -223,9 +275,7 @@ static void forget_foreign_owners(struct wp_snapshot *snapshot)
 		if (last == UINT32_MAX ||
 		    dump->threads[last].process != t->process ||
 		    dump->threads[last].lock.avma != t->lock.avma)
-			is_last = may_be_foreign(
-				snapshot->processes[t->process], t->lock.avma,
-				until_ns);
+			is_last = may_be_foreign(snapshot, t, until_ns);
 		last = i;
 		if (!is_last)
 			continue;

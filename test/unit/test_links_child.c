@@ -63,10 +63,15 @@ static int sleep_on(void *arg)
 	return pause();
 }
 
+/* At most CHILDREN at a time. */
 static pid_t start_child(int flags)
 {
-	static _Alignas(16) char stack[1 << 16];
-	pid_t pid = clone(sleep_on, stack + sizeof(stack), flags | SIGCHLD,
+	enum { CHILDREN = 4 };
+	/* One that shares our memory is on its stack while the next is started. */
+	static _Alignas(16) char stacks[CHILDREN][1 << 16];
+	static unsigned int next;
+	char *stack = stacks[next++ % CHILDREN];
+	pid_t pid = clone(sleep_on, stack + sizeof(*stacks), flags | SIGCHLD,
 			  NULL);
 
 	assert_true(pid > 0);
