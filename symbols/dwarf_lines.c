@@ -364,7 +364,8 @@ static bool read_levels(struct wp_dwarf *dwarf, Dwarf_Die *function,
 		if (is_inlined)
 			name_level(&ret->levels[ret->n++], &die);
 	}
-	return true;
+	/* Without a budget nobody looked for more. */
+	return dwarf->budget != 0;
 }
 
 static void reverse(struct wp_dwarf_lines *lines)

@@ -17,7 +17,8 @@
 #include "wallprof/symbols.h"
 
 enum {
-	/* Number of DIEs to visit for one address. */
+	/* Number of DIEs to visit for one address; as many again where functions inside
+	 * functions are too many. */
 	WP_DWARF_DIES_MAX = 1 << 22,
 	/* Levels of one address: inlined functions and the function proper. */
 	WP_DWARF_LEVELS_MAX = 64,
@@ -112,7 +113,7 @@ WP_MUST_CHECK
 int wp_dwarf_lookup(struct wp_dwarf *dwarf, uint64_t svma,
 		    struct wp_dwarf_lines *ret);
 
-/* Note that LOSS befell the address that is looked up. */
+/* Note LOSS, of what is looked up in this file. */
 static inline void wp_dwarf_lose(struct wp_dwarf *dwarf,
 				 enum wp_dwarf_loss loss)
 {

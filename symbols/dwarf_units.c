@@ -200,14 +200,17 @@ int wp_dwarf_find_function(struct wp_dwarf *dwarf, Dwarf_Die *unit,
 	const struct wp_dwarf_range *range;
 	int rc = 0;
 
-	if (dwarf->functions_unit != dwarf_dieoffset(unit))
+	if (dwarf->functions_unit != dwarf_dieoffset(unit)) {
 		rc = read_unit_functions(dwarf, unit, false);
+		/* No budget is left to look inside them. */
+		dwarf->functions_deep = !dwarf->budget;
+	}
 	range = rc ? NULL : find_range(&dwarf->functions, svma);
 	/* Functions inside functions are rare, and looking for them means
 	 * reading every DIE. */
 	if (!rc && !range && !dwarf->functions_deep) {
 		rc = read_unit_functions(dwarf, unit, true);
-		/* A part of those inside is of less use than all others. */
+		/* Cut, the list lacks functions of the unit itself: read those alone. */
 		if (!rc && !dwarf->budget) {
 			dwarf->budget = WP_DWARF_DIES_MAX;
 			rc = read_unit_functions(dwarf, unit, false);

@@ -69,7 +69,7 @@ struct wp_counters {
 	uint64_t files_unopened;
 	/* Mapped files whose debug info was not read, or not all of it. */
 	uint64_t files_lineless;
-	/* Bytes at the beginning of perf maps that were not read. */
+	/* Bytes at the beginning of the longest perf map that were not read. */
 	uint64_t perf_map_cut;
 	/* Stops of running threads left out as a system call might be made
 	 * twice. */

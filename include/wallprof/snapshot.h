@@ -67,6 +67,9 @@ enum wp_wait_doubt {
 	WP_DOUBT_RING,
 	/* A process outside of wallprof's PID namespace may. */
 	WP_DOUBT_OUTSIDE,
+	/* Of the process that has the lock a thread has the recorded number in another
+	 * PID namespace. */
+	WP_DOUBT_NAMESPACE,
 };
 
 struct wp_snapshot {

@@ -74,9 +74,8 @@ void wp_say_files_lineless(uint64_t n, const char *why)
 void wp_say_dropped(uint64_t n)
 {
 	if (n)
-		wp_say("wallprof: %" PRIu64
-		       " stacks, mappings or files are left "
-		       "out: the memory of --max-memory was full",
+		wp_say("wallprof: left out, as the memory of --max-memory was "
+		       "full: %" PRIu64 " of the stacks, mappings and files",
 		       n);
 }
 
@@ -102,12 +101,14 @@ static void describe_doubt(char *text, size_t size, enum wp_wait_doubt doubt,
 			   pid_t pid)
 {
 	static const char *const whys[] = {
-		[WP_DOUBT_CUT] = "there was no time to look at all descriptors",
+		[WP_DOUBT_CUT] = "there was no time to look at all processes",
 		[WP_DOUBT_DENIED] = "/proc hides processes (hidepid)",
 		[WP_DOUBT_RING] = "the kernel may read or write for a process "
 				  "that has an io_uring",
 		[WP_DOUBT_OUTSIDE] = "processes outside of wallprof's PID "
 				     "namespace are not seen",
+		[WP_DOUBT_NAMESPACE] = "a process of another PID namespace may "
+				       "have the lock",
 	};
 
 	if (doubt == WP_DOUBT_SENT)

@@ -201,8 +201,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  WP_SECTION_OUTPUT, NULL,
 	  "most memory for what happened when (html, speedscope,\n"
 	  "firefox), default 64M; past it old times get coarse",
-	  "For formats that tell what happened when (`html`, `speedscope`, `firefox`), the most\n"
-	  "memory for that: bytes, or with `K`, `M` or `G`, 64M by default.\n"
+	  "For formats that tell what happened when (`html`, `speedscope`, `firefox`) and\n"
+	  "`--timeline`, the most memory for that: bytes, or with `K`, `M` or `G`, 64M by default.\n"
 	  "A thread that does not move takes none; a change takes 24 bytes.\n"
 	  "Past it the oldest intervals of one thread in one place are joined within windows of\n"
 	  "time, which double as often as that takes: sums stay exact." },

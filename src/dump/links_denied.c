@@ -9,6 +9,7 @@
  *    the pipe between its children), or below that one.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -207,20 +208,17 @@ static bool is_among(const struct wp_tids *pids, pid_t pid)
 	return i < pids->len;
 }
 
-/* Has process PID an io_uring: open, or mapped, where what was begun goes on after close? */
-static bool has_ring(const struct wp_fd_holders *holders, pid_t pid)
+/* Has PROCESS an io_uring mapped?  What was begun in one goes on after close of its
+ * descriptor. */
+static bool maps_ring(const struct wp_process *process)
 {
 	static const char ring[] = "anon_inode:[io_uring]";
 	struct wp_text text = WP_TEXT_INIT;
-	char path[32];
-	bool found = is_among(&holders->rings, pid);
+	int rc = wp_text_read(&text, process->proc_fd, "maps", MAPS_MAX);
+	bool found = rc == -EOVERFLOW ||
+		     (!rc &&
+		      memmem(text.data, text.len, ring, sizeof(ring) - 1));
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	if (!found) {
-		(void)!wp_text_read(&text, AT_FDCWD, path, MAPS_MAX);
-		found = text.len &&
-			memmem(text.data, text.len, ring, sizeof(ring) - 1);
-	}
 	wp_text_clear(&text);
 	return found;
 }
@@ -231,12 +229,14 @@ static bool may_be_in_ring(const struct wp_links *links,
 			   const struct wp_links_wait *wait,
 			   const struct wp_fd_holders *holders)
 {
-	if (has_ring(holders,
-		     wp_links_process(links, wait->thread)->process.pid))
+	const struct wp_process *own =
+		&wp_links_process(links, wait->thread)->process;
+
+	if (is_among(&holders->rings, own->pid) || maps_ring(own))
 		return true;
 	for (size_t i = 0; i < holders->len; i++)
 		if (holders->v[i].object == wait->object &&
-		    has_ring(holders, holders->v[i].pid))
+		    is_among(&holders->rings, holders->v[i].pid))
 			return true;
 	return false;
 }

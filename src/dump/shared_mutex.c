@@ -151,37 +151,36 @@ struct foreigner {
 	char ns[NS_TEXT];
 	int32_t tid;
 	struct place place;
-	uint64_t until_ns;
 };
 
-/* Has process NAME of PROC_FD a thread with that number?  Yes, too, if that is not known in
- * time. */
+/* Has process NAME of PROC_FD, in another namespace, a thread with that number?  In the
+ * namespace of /proc its directory says so. */
 static bool has_thread(const struct foreigner *f, int proc_fd, const char *name)
 {
-	char path[NAME_MAX + 8];
+	char path[NAME_MAX + 32];
+	int32_t tids[WP_PID_LEVELS];
 	struct dirent *entry;
 	bool found = false;
-	int fd;
+	int fd, n;
 	DIR *dir;
 
+	snprintf(path, sizeof(path), "%s/status", name);
+	if (wp_proc_nspid_read(tids, proc_fd, path) == 1) {
+		snprintf(path, sizeof(path), "%s/task/%d", name, (int)f->tid);
+		return !faccessat(proc_fd, path, F_OK, 0);
+	}
 	snprintf(path, sizeof(path), "%s/task", name);
 	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	while (!found && (entry = readdir(dir))) {
-		int32_t tids[WP_PID_LEVELS];
-		int n;
-
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && !found && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "%s/status", entry->d_name);
 		n = wp_proc_nspid_read(tids, fd, path);
-		found = (n > 0 && tids[n - 1] == f->tid) ||
-			wp_clock_ns() > f->until_ns;
+		found = n > 0 && tids[n - 1] == f->tid;
 	}
-	closedir(dir);
+	if (dir)
+		closedir(dir);
 	return found;
 }
 
@@ -196,7 +195,8 @@ static bool is_foreign(const struct foreigner *f, int proc_fd, const char *name)
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/ns/pid", name);
-	if (!read_link(proc_fd, path, ns) || !strcmp(ns, f->ns))
+	if (!read_link(proc_fd, path, ns) || !strcmp(ns, f->ns) ||
+	    !has_thread(f, proc_fd, name))
 		return false;
 	snprintf(path, sizeof(path), "%s/maps", name);
 	rc = wp_text_read(&text, proc_fd, path, MAPS_MAX);
@@ -205,54 +205,67 @@ static bool is_foreign(const struct foreigner *f, int proc_fd, const char *name)
 	found = rc ? rc == -EOVERFLOW : has_place(&maps, &f->place);
 	wp_maps_clear(&maps);
 	wp_text_clear(&text);
-	return found && has_thread(f, proc_fd, name);
-}
-
-/* Is there one?  Yes, too, if that is not known in time. */
-static bool is_any_foreign(const struct foreigner *f)
-{
-	struct dirent *entry;
-	bool found = false;
-	DIR *dir = opendir("/proc");
-
-	if (!dir)
-		return true;
-	while (!found && (entry = readdir(dir)))
-		found = wp_clock_ns() > f->until_ns ||
-			(entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-			 is_foreign(f, dirfd(dir), entry->d_name));
-	closedir(dir);
 	return found;
 }
 
-/* May the owner of the lock that T waits for be a thread of another PID namespace? */
-static bool may_be_foreign(const struct wp_snapshot *snapshot,
-			   const struct wp_dump_thread *t, uint64_t until_ns)
+/* Is there one, or was there no time to find out? */
+static enum wp_wait_doubt find_foreign(const struct foreigner *f,
+				       uint64_t until_ns)
 {
-	const struct wp_snapshot_process *process =
-		snapshot->processes[t->process];
-	struct foreigner f = { .until_ns = until_ns };
+	enum wp_wait_doubt doubt = WP_DOUBT_NONE;
+	struct dirent *entry;
+	DIR *dir = opendir("/proc");
+
+	while (dir && !doubt && (entry = readdir(dir)))
+		if (wp_clock_ns() > until_ns)
+			doubt = WP_DOUBT_CUT;
+		else if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			 is_foreign(f, dirfd(dir), entry->d_name))
+			doubt = WP_DOUBT_NAMESPACE;
+	if (dir)
+		closedir(dir);
+	return doubt;
+}
+
+/* Why the owner of the lock that T waits for may be a thread of another PID namespace. */
+static enum wp_wait_doubt doubt_owner(const struct wp_snapshot *snapshot,
+				      const struct wp_dump_thread *t,
+				      uint64_t until_ns)
+{
 	struct wp_maps maps = WP_MAPS_INIT;
+	struct foreigner f = { .tid = 0 };
 	int32_t tids[WP_PID_LEVELS];
 	bool is_shared, has_name;
 	char path[32];
 	int n;
 
-	read_maps(&maps, process);
+	if (wp_clock_ns() > until_ns)
+		return WP_DOUBT_CUT;
+	read_maps(&maps, snapshot->processes[t->process]);
 	is_shared = find_place(&maps, t->lock.avma, &f.place);
 	has_name = is_shared && !wp_maps_find(&maps, t->lock.avma)->deleted;
 	wp_maps_clear(&maps);
 	if (!is_shared)
-		return false;
+		return WP_DOUBT_NONE;
 	/* The /proc of a container does not tell of those outside. */
 	if (has_name && wp_pid_namespace_has_outside())
-		return true;
-	snprintf(path, sizeof(path), "%d/status", (int)t->lock.owner_tid);
-	n = wp_proc_nspid_read(tids, process->process.task_fd, path);
-	if (n <= 0 || !read_link(process->process.proc_fd, "ns/pid", f.ns))
-		return true;
+		return WP_DOUBT_OUTSIDE;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)t->lock.owner_tid);
+	n = wp_proc_nspid_read(tids, AT_FDCWD, path);
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)t->lock.owner_tid);
+	/* It has ended, or its namespace may not be read. */
+	if (n <= 0 || !read_link(AT_FDCWD, path, f.ns))
+		return WP_DOUBT_NONE;
 	f.tid = tids[n - 1];
-	return is_any_foreign(&f);
+	return find_foreign(&f, until_ns);
+}
+
+static bool has_shared_owner(const struct wp_dump_thread *t)
+{
+	return t->state == WP_STATE_WAITING && t->call.nr == SYS_futex &&
+	       !(t->call.args[1] & FUTEX_PRIVATE_FLAG) &&
+	       t->lock.kind != WP_LOCK_JOIN &&
+	       t->lock.holder == WP_HOLDER_THREAD;
 }
 
 /* An owner is recorded by the tid that it has in its own PID namespace, which may be that
@@ -261,26 +274,26 @@ static void forget_foreign_owners(struct wp_snapshot *snapshot)
 {
 	struct wp_dump *dump = &snapshot->dump;
 	uint64_t until_ns = wp_clock_ns() + SEARCH_NS;
-	uint32_t last = UINT32_MAX;
-	bool is_last = false;
+	enum wp_wait_doubt doubt = WP_DOUBT_NONE;
+	const struct wp_dump_thread *last = NULL;
 
 	for (uint32_t i = 0; i < dump->nthreads; i++) {
 		struct wp_dump_thread *t = &dump->threads[i];
 
-		if (t->state != WP_STATE_WAITING || t->call.nr != SYS_futex ||
-		    t->call.args[1] & FUTEX_PRIVATE_FLAG ||
-		    t->lock.holder != WP_HOLDER_THREAD)
+		if (!has_shared_owner(t))
 			continue;
 		/* Many threads may wait for one. */
-		if (last == UINT32_MAX ||
-		    dump->threads[last].process != t->process ||
-		    dump->threads[last].lock.avma != t->lock.avma)
-			is_last = may_be_foreign(snapshot, t, until_ns);
-		last = i;
-		if (!is_last)
+		if (!last || last->process != t->process ||
+		    last->lock.avma != t->lock.avma)
+			doubt = doubt_owner(snapshot, t, until_ns);
+		last = t;
+		if (!doubt)
 			continue;
 		t->lock.holder = WP_HOLDER_NOT_RECORDED;
 		t->lock.owner_tid = 0;
+		snapshot->nwaits_doubtful++;
+		snapshot->wait_doubt = doubt;
+		snapshot->doubtful_pid = 0;
 	}
 }
 
@@ -288,8 +301,6 @@ void wp_shared_mutex_find(struct wp_snapshot *snapshot, const uint32_t *by_tid)
 {
 	struct wp_dump *dump = &snapshot->dump;
 	uint64_t until_ns = wp_clock_ns() + SEARCH_NS;
-
-	forget_foreign_owners(snapshot);
 
 	for (uint32_t i = 0; i < dump->nthreads && wp_clock_ns() <= until_ns;
 	     i++) {
@@ -306,4 +317,5 @@ void wp_shared_mutex_find(struct wp_snapshot *snapshot, const uint32_t *by_tid)
 		t->lock.holder = WP_HOLDER_THREAD;
 		t->lock.owner_tid = dump->threads[owner].tid;
 	}
+	forget_foreign_owners(snapshot);
 }

@@ -147,9 +147,7 @@ static bool is_unrecorded(const struct wp_dump_thread *t)
 {
 	return t->state == WP_STATE_WAITING && t->wait == WP_WAIT_LOCK &&
 	       t->lock.kind != WP_LOCK_FILE && t->lock.kind != WP_LOCK_PYTHON &&
-	       /* Nor is it recorded which threads read. */
-	       (t->lock.holder == WP_HOLDER_NOT_RECORDED ||
-		t->lock.holder == WP_HOLDER_READERS);
+	       t->lock.holder == WP_HOLDER_NOT_RECORDED;
 }
 
 /* A lock of the C library's own, as malloc has, records no holder; and nobody waits for

@@ -294,7 +294,7 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	count(line, c->files_lost,
 	      "mapped files whose file server does not answer");
 	count(line, c->files_unopened,
-	      "names of mapped files that could not be opened");
+	      "names of mapped files that could not be opened, or have changed since");
 	count(line, c->perf_map_cut,
 	      "bytes at the beginning of perf-PID.map, which is over 64 MiB");
 	if (c->files_lineless)

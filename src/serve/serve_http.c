@@ -133,7 +133,7 @@ static enum MHD_Result queue(struct client *c, unsigned int status,
 		lib.MHD_add_response_header(response, "WWW-Authenticate",
 					    "Bearer");
 	if (status == 405)
-		lib.MHD_add_response_header(response, "Allow", "GET");
+		lib.MHD_add_response_header(response, "Allow", "GET, HEAD");
 	if (status == 503)
 		lib.MHD_add_response_header(response, "Retry-After", "1");
 	set_state(c, WRITING);

@@ -284,14 +284,14 @@ static int run_namer(const struct wp_namer *namer, bool keeps_names,
 }
 
 /* What a program has compiled first is at the beginning of its perf map. */
-static void count_perf_map(struct wp_profile *profile, int fd)
+static void note_perf_map(struct wp_profile *profile, int fd)
 {
+	uint64_t *cut = &profile->counters.perf_map_cut;
 	struct stat st;
 
 	if (fd >= 0 && !fstat(fd, &st) &&
-	    (uint64_t)st.st_size > WP_PERF_MAP_BYTES_MAX)
-		profile->counters.perf_map_cut += (uint64_t)st.st_size -
-						  WP_PERF_MAP_BYTES_MAX;
+	    (uint64_t)st.st_size > WP_PERF_MAP_BYTES_MAX + *cut)
+		*cut = (uint64_t)st.st_size - WP_PERF_MAP_BYTES_MAX;
 }
 
 static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
@@ -322,7 +322,7 @@ static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 	struct wp_namer_end end;
 	int rc;
 
-	count_perf_map(job->profile, namer.perf_map_fd);
+	note_perf_map(job->profile, namer.perf_map_fd);
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", source->root_fd);
 	wp_debuginfod_begin(&servers, meta->servers_ns, interrupts);
 	rc = run_namer(&namer, meta->keeps_names, &end);

@@ -227,7 +227,9 @@ def begin(times):
                 os.write(held[1], b"x")
             libc.pthread_mutex_lock(mutex)
         libc.sleep(3600)
-    os.read(held[0], 1)
+    os.close(held[1])
+    if not os.read(held[0], 1):
+        sys.exit(1)
 if sys.argv[1] == "same":
     begin(2)
 else:
@@ -245,8 +247,11 @@ def test_owners_of_other_pid_namespaces_have_other_numbers(who, says, status):
                             stdout=subprocess.PIPE, text=True,
                             start_new_session=True)
     try:
-        pids = [int(proc.stdout.readline())
+        pids = [proc.stdout.readline()
                 for _ in range(1 if who == "same" else 2)]
+        if not pids[-1]:
+            pytest.skip("no PID namespaces")
+        pids = [int(pid) for pid in pids]
         wait_until(lambda: is_blocked(pids[-1], (202, 98)))
         run = wallprof("check", pids[-1], "-i", "300ms")
         assert run.out.startswith(says) and run.status == status, (run.out,

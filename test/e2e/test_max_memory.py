@@ -11,7 +11,8 @@ import subprocess
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, SLOW, WALLPROF, children_of, has_run, wait_until
+from conftest import (FIXTURES, SLOW, WALLPROF, children_of, has_run, wait_until,
+                      wallprof)
 
 # MiB that it takes of any process.
 OWN = 8
@@ -358,4 +359,14 @@ def test_a_thread_that_changes_its_name_all_the_time(start, watched, tmp_path):
     target = start(compiled(tmp_path, RENAMES))
     mib = watched(target.pid, 16, "--children", "-d", 3)[2]
     assert mib < 16 + OWN, mib
+    target.assert_unharmed()
+
+
+def test_a_dump_says_what_had_no_room(start):
+    target = start("waiters", "60")
+    dump = wallprof("dump", "--max-memory", "64K", target.pid).check(1)
+    assert "the memory of --max-memory was full" in dump.err
+    check = wallprof("check", "--max-memory", "64K", "-i", "300ms",
+                     target.pid).check(2)
+    assert "no verdict: a lock may be among what --max-memory left out" in check.err
     target.assert_unharmed()

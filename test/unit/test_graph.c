@@ -760,22 +760,6 @@ static void put_function(struct wp_dump *d, uint32_t i, const char *function)
 	d->threads[i].stack.nframes = 1;
 }
 
-/* It is not recorded which threads have an rwlock for reading. */
-static void a_pool_behind_readers_is_well(void **state)
-{
-	struct wp_dump d;
-
-	(void)state;
-	start(&d, 3, WP_WAIT_LOCK);
-	for (uint32_t i = 0; i < 3; i++)
-		wait_for(&d, i, WP_LOCK_RWLOCK_WRITE, WP_HOLDER_READERS, 0);
-	build(&d);
-	assert_int_equal(judge(&d, ""), WP_VERDICT_NO_PROGRESS);
-	d.threads[0].wait = WP_WAIT_POLL;
-	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
-	wp_dump_clear(&d);
-}
-
 /* Rust's, and musl's normal mutex: the leader may have it, or not. */
 static void a_pool_behind_an_ownerless_lock_is_well(void **state)
 {
@@ -1616,7 +1600,6 @@ int main(void)
 		cmocka_unit_test(a_lock_whose_holder_is_gone_is_never_released),
 		cmocka_unit_test(a_child_that_is_stuck_holds_up_its_parent),
 		cmocka_unit_test(pools_that_wait_for_work_are_well),
-		cmocka_unit_test(a_pool_behind_readers_is_well),
 		cmocka_unit_test(a_pool_behind_an_ownerless_lock_is_well),
 		cmocka_unit_test(python_locks_are_hung_only_together),
 		cmocka_unit_test(who_shares_the_memory_may_wake),
