@@ -113,4 +113,10 @@ struct wp_counters {
 	uint64_t pause_total_ns;
 };
 
+/* Number of stacks, mappings and files that --max-memory left out. */
+static inline uint64_t wp_counters_dropped(const struct wp_counters *c)
+{
+	return c->stacks_dropped + c->mappings_dropped + c->files_dropped;
+}
+
 #endif

@@ -67,8 +67,8 @@ enum wp_wait_doubt {
 	WP_DOUBT_RING,
 	/* A process outside of wallprof's PID namespace may. */
 	WP_DOUBT_OUTSIDE,
-	/* Of the process that has the lock a thread has the recorded number in another
-	 * PID namespace. */
+	/* A process of another PID namespace may have the lock: it shares the memory, and
+	 * one of its threads has the recorded number there. */
 	WP_DOUBT_NAMESPACE,
 };
 
@@ -109,8 +109,8 @@ struct wp_snapshot {
 	uint64_t nkernel_denied;
 	/* Stacks, mappings and files for which there was no memory (--max-memory). */
 	uint64_t ndropped;
-	/* Mapped files whose debug info was not read, and why that of the first was
-	 * not. */
+	/* Mapped files whose debug info was not read, or not all of it, and why that of
+	 * the first was not. */
 	uint64_t nfiles_lineless;
 	char lineless_why[256];
 };

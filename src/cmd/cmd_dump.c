@@ -208,12 +208,6 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 			  snapshot->nunnamed + snapshot->ndropped);
 }
 
-static uint64_t count_dropped(const struct wp_profile *p)
-{
-	return p->counters.stacks_dropped + p->counters.mappings_dropped +
-	       p->counters.files_dropped;
-}
-
 static bool profile_has_losses(const struct wp_profile *p,
 			       enum wp_profile_kind kind,
 			       const char *const *thread_globs)
@@ -221,7 +215,7 @@ static bool profile_has_losses(const struct wp_profile *p,
 	const struct wp_sample_set *set = &p->sets[kind];
 	bool of_goroutines = kind == WP_PROFILE_GOROUTINE;
 	uint64_t bad = 0, n = 0, chosen = 0, lost = 0;
-	uint64_t told = p->counters.unnamed + count_dropped(p);
+	uint64_t told = p->counters.unnamed + wp_counters_dropped(&p->counters);
 
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		const struct wp_sample_key *key = &set->samples[i].key;
@@ -281,7 +275,7 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 	wp_say_files_lineless(
 		profile.counters.files_lineless,
 		wp_profile_str(&profile, profile.meta.lineless_why));
-	wp_say_dropped(count_dropped(&profile));
+	wp_say_dropped(wp_counters_dropped(&profile.counters));
 	if (profile.counters.goroutines_lost)
 		wp_say("wallprof: %" PRIu64 " goroutines were not read",
 		       profile.counters.goroutines_lost);

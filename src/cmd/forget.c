@@ -16,8 +16,7 @@ enum { FILES_PART = 4 };
 
 static uint64_t losses_of(const struct wp_profile *p)
 {
-	return p->counters.stacks_dropped + p->counters.threads_shared +
-	       p->counters.mappings_dropped + p->counters.files_dropped +
+	return wp_counters_dropped(&p->counters) + p->counters.threads_shared +
 	       p->counters.objects_dropped + p->counters.names_dropped;
 }
 

@@ -78,7 +78,7 @@ bool wp_losses_find(const struct wp_profile *profile,
 	text[0] = '\0';
 	if (c->unnamed)
 		snprintf(text, WP_LOSSES_TEXT, "naming functions failed");
-	else if (c->stacks_dropped || c->mappings_dropped || c->files_dropped)
+	else if (wp_counters_dropped(c))
 		snprintf(text, WP_LOSSES_TEXT,
 			 "the memory of --max-memory was full");
 	else if (of_ticks && c->missed_ticks > c->ticks)

@@ -17,7 +17,8 @@
 
 #define DIGITS "0123456789"
 
-static int parse_pid(pid_t *ret, const char *text, struct wp_err *err)
+/* The process id TEXT, or -EINVAL. */
+static int parse_pid(const char *option, const char *text, struct wp_err *err)
 {
 	char *end;
 	long pid;
@@ -27,11 +28,10 @@ static int parse_pid(pid_t *ret, const char *text, struct wp_err *err)
 	if (!isdigit((unsigned char)text[0]) || *end || errno || pid < 1 ||
 	    pid > INT32_MAX)
 		return wp_err_set(err, -EINVAL,
-				  "-p wants a process id, not \"%s\" (pgrep "
+				  "%s wants a process id, not \"%s\" (pgrep "
 				  "NAME finds one)",
-				  text);
-	*ret = (pid_t)pid;
-	return 0;
+				  option, text);
+	return (int)pid;
 }
 
 /* A decimal number from 0 on, as "30", "1.5", ".5", "1e3", with *RET_END behind it.
@@ -249,31 +249,31 @@ int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
 	}
 }
 
-int wp_option_pids(struct wp_options *o, const char *text, struct wp_err *err)
+int wp_option_pids(struct wp_options *o, const char *option, const char *text,
+		   struct wp_err *err)
 {
 	char word[16];
-	pid_t pid = 0;
-	int rc = 0;
+	int pid = 0;
 
-	for (const char *p = text; !rc;) {
+	for (const char *p = text; pid >= 0;) {
 		size_t n = strcspn(p, ","), i = 0;
 
 		snprintf(word, sizeof(word), "%.*s", (int)n, p);
-		rc = parse_pid(&pid, n < sizeof(word) ? word : text, err);
+		pid = parse_pid(option, n < sizeof(word) ? word : text, err);
 		while (i < o->npids && o->pids[i] != pid)
 			i++;
-		if (!rc && i == WP_PIDS_MAX)
-			rc = wp_err_set(err, -EINVAL,
-					"-p names more than %d processes",
-					WP_PIDS_MAX);
-		if (!rc && i == o->npids)
+		if (pid > 0 && i == WP_PIDS_MAX)
+			pid = wp_err_set(err, -EINVAL,
+					 "%s names more than %d processes",
+					 option, WP_PIDS_MAX);
+		if (pid > 0 && i == o->npids)
 			o->pids[o->npids++] = pid;
 		p += n;
 		if (!*p++)
 			break;
 	}
 	o->pid = o->npids ? o->pids[0] : 0;
-	return rc;
+	return pid < 0 ? pid : 0;
 }
 
 int wp_option_number(uint32_t *ret, const char *option, const char *text,
@@ -469,7 +469,7 @@ int wp_option_serve(struct wp_options *o, int c, const char *arg,
 	switch (c) {
 	case 'p':
 		if (!arg[strspn(arg, "0123456789,")])
-			return wp_option_pids(o, arg, err);
+			return wp_option_pids(o, "-p", arg, err);
 		return add_word(o->served, &o->nserved, WP_WORDS_MAX, "-p", arg,
 				err);
 	case WP_OPT_LISTEN:

@@ -14,9 +14,10 @@
 #include "wallprof/err.h"
 #include "wallprof/output.h"
 
-/* -p: process ids parted by commas, which are added to those of O. */
+/* OPTION's process ids, parted by commas, which are added to those of O. */
 WP_MUST_CHECK
-int wp_option_pids(struct wp_options *o, const char *text, struct wp_err *err);
+int wp_option_pids(struct wp_options *o, const char *option, const char *text,
+		   struct wp_err *err);
 /* A number from 1 to MAX. */
 WP_MUST_CHECK
 int wp_option_number(uint32_t *ret, const char *option, const char *text,

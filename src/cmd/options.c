@@ -183,7 +183,7 @@ static int parse_pid(struct wp_options *o, const char *arg, struct wp_err *err)
 				  "\"%s\" and -p %s: one process at a "
 				  "time (a command goes after --)",
 				  o->name, arg);
-	return wp_option_pids(o, arg, err);
+	return wp_option_pids(o, "-p", arg, err);
 }
 
 /* Which processes besides. */
@@ -197,18 +197,13 @@ static int parse_which(struct wp_option_parse *p, int c, const char *arg,
 		o->children = true;
 		return 0;
 	case WP_OPT_TREE:
-		if (arg[strspn(arg, "0123456789,")])
-			return wp_err_set(err, -EINVAL,
-					  "--tree wants a process id, not "
-					  "\"%s\" (pgrep NAME finds one)",
-					  arg);
 		if (o->name)
 			return wp_err_set(err, -EINVAL,
 					  "\"%s\" and --tree %s: give the PID "
 					  "of the first, too",
 					  o->name, arg);
 		o->children = o->tree = true;
-		return wp_option_pids(o, arg, err);
+		return wp_option_pids(o, "--tree", arg, err);
 	case WP_OPT_NAME:
 		return add_word(o->globs, WP_CHOSEN_MAX, "--name", arg, err);
 	case WP_OPT_CGROUP:
@@ -344,7 +339,7 @@ static int take_target(struct wp_option_parse *p, int at, char **argv,
 	if (word[strspn(word, "0123456789,")])
 		p->o.name = word;
 	else
-		return wp_option_pids(&p->o, word, err);
+		return wp_option_pids(&p->o, "-p", word, err);
 	return *word ? 0 :
 		       wp_err_set(err, -EINVAL, "an empty word names nothing");
 }

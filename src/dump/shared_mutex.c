@@ -151,10 +151,12 @@ struct foreigner {
 	char ns[NS_TEXT];
 	int32_t tid;
 	struct place place;
+	/* When there is no more time to find out. */
+	uint64_t until_ns;
 };
 
 /* Has process NAME of PROC_FD, in another namespace, a thread with that number?  In the
- * namespace of /proc its directory says so. */
+ * namespace of /proc its directory says so.  True, too, if that is not known in time. */
 static bool has_thread(const struct foreigner *f, int proc_fd, const char *name)
 {
 	char path[NAME_MAX + 32];
@@ -177,7 +179,8 @@ static bool has_thread(const struct foreigner *f, int proc_fd, const char *name)
 	while (dir && !found && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "%s/status", entry->d_name);
 		n = wp_proc_nspid_read(tids, fd, path);
-		found = n > 0 && tids[n - 1] == f->tid;
+		found = (n > 0 && tids[n - 1] == f->tid) ||
+			wp_clock_ns() > f->until_ns;
 	}
 	if (dir)
 		closedir(dir);
@@ -209,15 +212,14 @@ static bool is_foreign(const struct foreigner *f, int proc_fd, const char *name)
 }
 
 /* Is there one, or was there no time to find out? */
-static enum wp_wait_doubt find_foreign(const struct foreigner *f,
-				       uint64_t until_ns)
+static enum wp_wait_doubt find_foreign(const struct foreigner *f)
 {
 	enum wp_wait_doubt doubt = WP_DOUBT_NONE;
 	struct dirent *entry;
 	DIR *dir = opendir("/proc");
 
 	while (dir && !doubt && (entry = readdir(dir)))
-		if (wp_clock_ns() > until_ns)
+		if (wp_clock_ns() > f->until_ns)
 			doubt = WP_DOUBT_CUT;
 		else if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
 			 is_foreign(f, dirfd(dir), entry->d_name))
@@ -233,7 +235,7 @@ static enum wp_wait_doubt doubt_owner(const struct wp_snapshot *snapshot,
 				      uint64_t until_ns)
 {
 	struct wp_maps maps = WP_MAPS_INIT;
-	struct foreigner f = { .tid = 0 };
+	struct foreigner f = { .until_ns = until_ns };
 	int32_t tids[WP_PID_LEVELS];
 	bool is_shared, has_name;
 	char path[32];
@@ -257,7 +259,7 @@ static enum wp_wait_doubt doubt_owner(const struct wp_snapshot *snapshot,
 	if (n <= 0 || !read_link(AT_FDCWD, path, f.ns))
 		return WP_DOUBT_NONE;
 	f.tid = tids[n - 1];
-	return find_foreign(&f, until_ns);
+	return find_foreign(&f);
 }
 
 static bool has_shared_owner(const struct wp_dump_thread *t)

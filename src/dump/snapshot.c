@@ -231,9 +231,7 @@ static void add_losses(struct wp_snapshot *snapshot, const struct wp_profile *p)
 		sizeof(snapshot->unnamed_why), p->counters.unnamed,
 		wp_dump_str(dump, p->meta.unnamed_why));
 	snapshot->nkernel_denied += p->counters.kernel_denied;
-	snapshot->ndropped += p->counters.stacks_dropped +
-			      p->counters.mappings_dropped +
-			      p->counters.files_dropped;
+	snapshot->ndropped += wp_counters_dropped(&p->counters);
 	snapshot->nfiles_lost += p->counters.files_lost;
 	snapshot->nfiles_unopened += p->counters.files_unopened;
 }
