@@ -43,8 +43,10 @@ struct wp_counters {
 	uint64_t heap_overwritten;
 	/* Those of C++'s operator new that are not known to be in use. */
 	uint64_t heap_throwing;
-	/* The heap profile ended before the recording. */
+	/* The heap profile ended before the recording; too much of the heap was not
+	 * read (--heap-census). */
 	uint64_t heap_ended;
+	uint64_t heap_unread;
 	/* Stops made, more than one for some stacks. */
 	uint64_t stops;
 	/* Stops that did not happen in time. */

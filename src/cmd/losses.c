@@ -111,6 +111,10 @@ bool wp_losses_find(const struct wp_profile *profile,
 			 wp_profile_is_of_many(profile) ?
 				 "is not whole of each process" :
 				 "ended before the recording");
+	else if (c->heap_unread)
+		snprintf(text, WP_LOSSES_TEXT,
+			 "more than a tenth of the heap was not read, or "
+			 "changed meanwhile");
 	else
 		return has_cut_stacks(profile, options, text);
 	return true;

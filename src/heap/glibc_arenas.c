@@ -106,7 +106,7 @@ static unsigned int count_empty(const struct data *data, size_t i)
 	return n;
 }
 
-/* Read the arena whose bins are at BINS_AVMA.  False: it is none. */
+/* Read the arena at AVMA, whose bins are HEAD bytes behind.  False: it is none. */
 static bool read_arena(const struct wp_census_memory *memory, uint64_t avma,
 		       uint64_t head, struct wp_arena *ret, uint64_t *ret_next)
 {

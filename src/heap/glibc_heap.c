@@ -25,6 +25,8 @@ enum {
 	HEAPS_MAX = 1 << 16,
 	/* What changes while it is read is read again. */
 	PASSES = 3,
+	/* ... as long as this part of the time that is left has not been used. */
+	AGAIN = 8,
 	/* Chunks of one list that are followed. */
 	LIST_MAX = 1 << 20,
 	/* Pages that are searched for mapped chunks, which begin with one. */
@@ -139,8 +141,7 @@ static void take_list_out(struct census *c, uint64_t chunk, uint64_t size,
 	}
 }
 
-/* Is the chunk at AVMA the table of a thread, whose lists have COUNTS and first objects
- * HEADS? */
+/* Are COUNTS and first objects HEADS those of the lists of a thread's table? */
 static bool is_table(const struct census *c, const uint16_t *counts,
 		     const uint64_t *heads)
 {
@@ -205,6 +206,10 @@ static void clear_walk(struct wp_chunk_walk *w)
 static int walk(struct census *c, uint64_t start, uint64_t end,
 		bool ends_at_top, uint64_t bytes)
 {
+	const uint64_t begin_ns = wp_clock_ns();
+	const uint64_t left_ns = c->memory->until_ns > begin_ns ?
+					 c->memory->until_ns - begin_ns :
+					 0;
 	struct wp_chunk_walk best = { 0 };
 	int rc = 0;
 
@@ -223,7 +228,9 @@ static int walk(struct census *c, uint64_t start, uint64_t end,
 		} else {
 			clear_walk(&w);
 		}
-		if (!best.torn_bytes || best.is_cut)
+		/* Other arenas and what is kept free want the time too. */
+		if (!best.torn_bytes || best.is_cut ||
+		    wp_clock_ns() - begin_ns > left_ns / AGAIN)
 			break;
 	}
 	if (!rc)
@@ -317,12 +324,13 @@ static void count_mapped(struct census *c)
 
 		if (avma >= m->brk.start_avma && avma < m->brk.end_avma)
 			continue;
-		while (avma < end && npages++ < PAGES_MAX && !is_late(c) &&
+		while (avma < end && !is_late(c) &&
 		       (!ret->knows_mapped ||
 			ret->in_mapped.bytes < ret->mapped_bytes)) {
 			uint64_t size = mapped_at(c, avma, end);
 			struct wp_census_count one = { size != 0, size };
 
+			ret->is_cut = ++npages > PAGES_MAX;
 			add(&ret->mapped[wp_census_class(size)], &one);
 			add(&ret->in_mapped, &one);
 			avma += size ? size : m->page;

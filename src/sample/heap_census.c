@@ -116,14 +116,14 @@ static int list_memory(struct memory *memory, const struct wp_maps *maps)
 	return rc;
 }
 
-/* 0, or as wp_process_read_maps and wp_census_take. */
-static int take_once(struct wp_census *ret, const struct wp_target *target)
+/* Read nothing more at UNTIL_NS.  0, or as wp_process_read_maps and wp_census_take. */
+static int take_once(struct wp_census *ret, const struct wp_target *target,
+		     uint64_t until_ns)
 {
 	struct memory memory = { .m = { .read = read_memory,
 					.ctx = target->process,
 					.page = (uint64_t)sysconf(_SC_PAGESIZE),
-					.until_ns = wp_clock_ns() +
-						    CENSUS_NS } };
+					.until_ns = until_ns } };
 	struct wp_text text = { 0 };
 	struct wp_maps maps = WP_MAPS_INIT;
 	int rc = wp_process_read_maps(target->process, &text, &maps);
@@ -143,11 +143,13 @@ static int take_once(struct wp_census *ret, const struct wp_target *target)
 static int take(struct wp_census *ret, const struct wp_target *target)
 {
 	const struct timespec pause = { .tv_nsec = AGAIN_NS };
-	int rc = take_once(ret, target);
+	const uint64_t until_ns = wp_clock_ns() + CENSUS_NS;
+	int rc = take_once(ret, target, until_ns);
 
-	for (int i = 0; rc == -EBADMSG && i < TRIES; i++) {
+	for (int i = 0; rc == -EBADMSG && i < TRIES && wp_clock_ns() < until_ns;
+	     i++) {
 		nanosleep(&pause, NULL);
-		rc = take_once(ret, target);
+		rc = take_once(ret, target, until_ns);
 	}
 	return rc;
 }
@@ -283,6 +285,7 @@ static int add_class(struct wp_target *target, uint32_t thread, size_t class,
 	bool leaks = target->loop->options.heap_leaks;
 	struct wp_census_count grown = more(&pair->first, &pair->last), old;
 	uint64_t least = class ? wp_census_class_max(class - 1) : 0;
+	uint64_t overhead = (is_mapped ? 2 : 1) * OVERHEAD;
 	char name[96];
 	int rc = 0;
 
@@ -292,8 +295,8 @@ static int add_class(struct wp_target *target, uint32_t thread, size_t class,
 	old = more(&grown, &pair->last);
 	snprintf(name, sizeof(name), "%smalloc of %" PRIu64 " to %" PRIu64,
 		 is_mapped ? "mapped for itself: " : "",
-		 least > 2 * OVERHEAD ? least - OVERHEAD + 1 : 0,
-		 wp_census_class_max(class) - (is_mapped ? 2 : 1) * OVERHEAD);
+		 least > 2 * OVERHEAD ? least - overhead + 1 : 0,
+		 wp_census_class_max(class) - overhead);
 	if (!leaks)
 		rc = add_sample(target, thread, class, name,
 				"as many as at first", &old);
@@ -337,6 +340,13 @@ static uint64_t unread_of(const struct wp_census *c)
 		       0;
 }
 
+/* Does CENSUS lack so much that it says little? */
+static bool lacks_much(const struct wp_census *c)
+{
+	return c->is_cut || unread_of(c) > c->system_bytes / 10 ||
+	       c->torn_bytes > c->system_bytes / 10;
+}
+
 /* Say what CENSUS has, and what it lacks. */
 static size_t put_census(char *text, size_t size, const struct wp_census *c)
 {
@@ -354,8 +364,11 @@ static size_t put_census(char *text, size_t size, const struct wp_census *c)
 
 	if (unread)
 		n += snprintf(text + n, size - (size_t)n,
-			      " (%" PRIu64 " of them not read%s)", unread,
-			      c->is_cut ? ": it took over 10 s" : "");
+			      " (%" PRIu64 " of them not read)", unread);
+	if (c->is_cut)
+		n += snprintf(text + n, size - (size_t)n,
+			      " (not whole: it took over 10 s, or over 1 GiB "
+			      "was searched for mapped chunks)");
 	if (c->torn_bytes)
 		n += snprintf(text + n, size - (size_t)n,
 			      " (%" PRIu64 " of them no chunks: changed while "
@@ -372,7 +385,8 @@ static size_t put_census(char *text, size_t size, const struct wp_census *c)
 	return (size_t)n;
 }
 
-/* WHY: there is no second count, LAST is the first. */
+/* WHY: there is no second count, LAST is the first.  The first may lack too much for a
+ * comparison. */
 static int describe(struct wp_target *target, const struct wp_census *first,
 		    const struct wp_census *last, const char *why)
 {
@@ -386,7 +400,11 @@ static int describe(struct wp_target *target, const struct wp_census *first,
 	if (why)
 		snprintf(text + n, sizeof(text) - n, "%s", why);
 	else
-		put_census(text + n, sizeof(text) - n, last);
+		n += put_census(text + n, sizeof(text) - n, last);
+	if (!why && lacks_much(first))
+		snprintf(text + n, sizeof(text) - n,
+			 "; what there is more than at first is not known, as "
+			 "too much of that was not read");
 	profile->meta.source[WP_PROFILE_HEAP] = wp_intern_add_str(
 		&profile->strings, text);
 	profile->meta.leaks_ns = target->loop->options.heap_leaks && !why ?
@@ -395,13 +413,22 @@ static int describe(struct wp_target *target, const struct wp_census *first,
 	profile->meta.is_census = true;
 	/* Each object is in it. */
 	profile->meta.heap_period = 1;
-	profile->counters.heap_ended = why ||
-				       unread_of(last) >
-					       last->system_bytes / 10 ||
-				       last->torn_bytes >
-					       last->system_bytes / 10;
+	profile->counters.heap_ended = why != NULL;
+	profile->counters.heap_unread = lacks_much(first) || lacks_much(last);
 	return profile->meta.source[WP_PROFILE_HEAP] == UINT32_MAX ? -ENOMEM :
 								     0;
+}
+
+/* Why there is no second count of TARGET, for which take() returned RC. */
+static const char *say_no_second(const struct wp_target *target, int rc)
+{
+	if (!wp_process_is_alive(target->process))
+		return "the process had ended";
+	if (rc == -EBADMSG)
+		return "its arenas changed whenever they were read";
+	if (rc == -ENOENT)
+		return "no arena of glibc's malloc had memory any more";
+	return strerror(-rc);
 }
 
 int wp_heap_census_end(const struct wp_heap_census *census,
@@ -409,23 +436,21 @@ int wp_heap_census_end(const struct wp_heap_census *census,
 {
 	struct wp_census *last = malloc(sizeof(*last));
 	const char *why = NULL;
-	char text[80];
 	int rc = last ? take(last, target) : -ENOMEM;
 
 	if (rc && rc != -ENOMEM) {
 		*last = census->first;
-		snprintf(text, sizeof(text),
-			 "there was nothing to be counted (%s)", strerror(-rc));
-		why = !wp_process_is_alive(target->process) ?
-			      "the process had ended" :
-			      text;
+		why = say_no_second(target, rc);
 		rc = 0;
 	} else if (!rc && target->space.nexecs != census->nexecs) {
 		*last = census->first;
 		why = "the process had executed another program";
 	}
+	/* What was not read at first has not grown. */
 	if (!rc)
-		rc = add_all(target, &census->first, last);
+		rc = add_all(target,
+			     lacks_much(&census->first) ? last : &census->first,
+			     last);
 	if (!rc)
 		rc = describe(target, &census->first, last, why);
 	free(last);

@@ -175,6 +175,11 @@ static void what_the_heap_profile_lacks_is_a_loss(void **state)
 	assert_true(finds(p));
 	assert_string_equal(text,
 			    "the heap profile ended before the recording");
+	p->counters.heap_ended = 0;
+	p->counters.heap_unread = 1;
+	assert_true(finds(p));
+	assert_string_equal(text, "more than a tenth of the heap was not read, "
+				  "or changed meanwhile");
 }
 
 static void only_kinds_that_are_written_count(void **state)
