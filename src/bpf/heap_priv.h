@@ -16,8 +16,6 @@
 
 struct bpf_object;
 
-/* Of one file. */
-
 /* A file with probes by links, and where. */
 struct wp_heap_file {
 	/* Of its own: where it was mapped there may be another by now. */

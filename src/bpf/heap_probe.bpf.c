@@ -52,9 +52,11 @@ struct call {
 	/* Of its sample; 0: not sampled. */
 	__u64 id;
 	/* realloc: the object before and its sample; 0: not a sampled one.  mremap: the
-	 * address before, and how many bytes there are given back. */
+	 * address before, how many bytes there are given back, and when it was called:
+	 * what another thread maps there is mapped later. */
 	__u64 old;
 	__u64 old_id;
+	__u64 old_ns;
 	__u64 size;
 	/* posix_memalign: where it writes the address; 0: it returns it. */
 	__u64 result;
@@ -151,38 +153,56 @@ static __always_inline __u64 key_of(__u64 sp, bool is_realloc)
 	return bpf_get_current_pid_tgid() << 32 | (__u32)sp | is_realloc;
 }
 
-/* Sample the allocation of SIZE bytes or not: its id or 0. */
-static __always_inline __u64 sample(struct wp_probe_regs *regs, __u64 size,
-				    __u32 call, struct wp_heap_counts *n)
+/* Is an allocation of SIZE bytes to be sampled?  The threshold by which it is, or 0. */
+static __always_inline __u32 draw(__u64 size)
 {
 	__u32 class = class_of(size);
 	__u32 *threshold = bpf_map_lookup_elem(&thresholds, &class);
-	struct wp_heap_record record = { .size = size, .call = call };
 
 	/* No such object fits into an address space: it will fail. */
 	if (size >> ADDRESS_BITS)
 		return 0;
 	if (!threshold || !size || bpf_get_prandom_u32() >= *threshold)
 		return 0;
+	return *threshold;
+}
+
+/* Sample the allocation of SIZE bytes or not: its id or 0. */
+static __always_inline __u64 sample(struct wp_probe_regs *regs, __u64 size,
+				    __u32 call, struct wp_heap_counts *n)
+{
+	struct wp_heap_record record = { .threshold = draw(size),
+					 .size = size,
+					 .call = call };
+
+	if (!record.threshold)
+		return 0;
 	record.id = ++n->samples << CPU_BITS | bpf_get_smp_processor_id();
-	record.threshold = *threshold;
 	if (bpf_perf_event_output(regs, &output, BPF_F_CURRENT_CPU, &record,
 				  sizeof(record)))
 		n->unsent++;
 	return record.id;
 }
 
-/* What was mapped at START is no more, but for what sample ID is of. */
-static __always_inline void say_mapped(__u64 start, __u64 size, __u64 id,
-				       struct wp_heap_counts *n)
+/* What was mapped at START at TIME_NS is no more, but for what sample ID is of. */
+static __always_inline void say_mapped_then(__u64 time_ns, __u64 start,
+					    __u64 size, __u64 id,
+					    struct wp_heap_counts *n)
 {
-	struct wp_heap_mapped range = { .time_ns = bpf_ktime_get_ns(),
+	struct wp_heap_mapped range = { .time_ns = time_ns,
 					.start = start,
 					.end = start + size,
 					.id = id };
 
 	if (bpf_ringbuf_output(&mapped, &range, sizeof(range), 0))
 		n->unsent++;
+}
+
+/* The same, and it is now. */
+static __always_inline void say_mapped(__u64 start, __u64 size, __u64 id,
+				       struct wp_heap_counts *n)
+{
+	say_mapped_then(bpf_ktime_get_ns(), start, size, id, n);
 }
 
 enum {
@@ -194,8 +214,11 @@ enum {
 	/* linux/mm.h; VM_READ | VM_WRITE | VM_EXEC. */
 	VM_WRITE_BIT = 2,
 	VM_ACCESS = 7,
-	/* None of these: a file's, or not known. */
+	/* None of these: a file's, or nothing is there; the memory map was locked. */
 	NOT_OWN = 8,
+	NOT_KNOWN = 16,
+	/* asm-generic/errno-base.h, ENOENT. */
+	NO_ENTRY = 2,
 	/* linux/err.h, MAX_ERRNO; libc returns MAP_FAILED. */
 	ERRNO_MAX = 4095,
 };
@@ -215,15 +238,37 @@ static long look_at_area(struct task_struct *task, struct vm_area_struct *area,
 	return 0;
 }
 
-/* What is allowed at ADDRESS (VM_ACCESS), of the process's own memory; else NOT_OWN. */
+/* What is allowed at ADDRESS (VM_ACCESS), of the process's own memory; else NOT_OWN, or
+ * NOT_KNOWN: the kernel does not wait for the lock (kernel/bpf/task_iter.c). */
 static __always_inline __u32 access_at(__u64 address)
 {
 	__u32 access = NOT_OWN;
+	long rc = bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(),
+			       address, look_at_area, &access, 0);
 
-	if (bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(),
-			 address, look_at_area, &access, 0))
-		return NOT_OWN;
-	return access;
+	if (!rc)
+		return access;
+	return rc == -NO_ENTRY ? NOT_OWN : NOT_KNOWN;
+}
+
+/* The process makes memory usable that it had reserved: sample that or not. */
+static __always_inline void enter_mprotect(struct wp_probe_regs *regs,
+					   struct wp_heap_counts *n)
+{
+	__u64 start = ARG0(regs), size = ARG1(regs), id;
+	__u32 access;
+
+	if (!(ARG2(regs) & PROT_WRITE_BIT))
+		return;
+	access = access_at(start);
+	/* As many as would have been sampled, had they been new memory. */
+	if (access == NOT_KNOWN && draw(size))
+		n->unfollowed++;
+	if (access)
+		return;
+	id = sample(regs, size, WP_HEAP_MPROTECT, n);
+	if (id)
+		say_mapped(start, size, id, n);
 }
 
 /* The process asks the kernel for memory, or gives it back.  The sample's id, if the
@@ -231,7 +276,7 @@ static __always_inline __u32 access_at(__u64 address)
 static __always_inline __u64 enter_map(struct wp_probe_regs *regs, __u32 kind,
 				       struct wp_heap_counts *n)
 {
-	__u64 arg0 = ARG0(regs), size = ARG1(regs), id;
+	__u64 arg0 = ARG0(regs), size = ARG1(regs);
 
 	if (kind == WP_HEAP_MUNMAP) {
 		say_mapped(arg0, size, 0, n);
@@ -242,12 +287,7 @@ static __always_inline __u64 enter_map(struct wp_probe_regs *regs, __u32 kind,
 	if (kind == WP_HEAP_MREMAP)
 		return sample(regs, ARG2(regs), kind, n);
 	if (kind == WP_HEAP_MPROTECT) {
-		/* It was reserved, but no memory so far. */
-		if (!(ARG2(regs) & PROT_WRITE_BIT) || access_at(arg0))
-			return 0;
-		id = sample(regs, size, kind, n);
-		if (id)
-			say_mapped(arg0, size, id, n);
+		enter_mprotect(regs, n);
 		return 0;
 	}
 	if (ARG3(regs) & MAP_FIXED_BIT)
@@ -321,9 +361,12 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 	call.maps = kind == WP_HEAP_MMAP || kind == WP_HEAP_SBRK ||
 		    kind == WP_HEAP_MREMAP;
 	if (kind == WP_HEAP_MREMAP) {
-		if (!(access_at(arg0) & VM_WRITE_BIT))
+		/* Where that is not known, it is memory: else the old place would
+		 * stay in use. */
+		if (!(access_at(arg0) & (VM_WRITE_BIT | NOT_KNOWN)))
 			return false;
 		call.old = arg0;
+		call.old_ns = bpf_ktime_get_ns();
 		call.old_id = ARG3(regs) & MREMAP_DONTUNMAP_BIT ? 0 :
 								  ARG1(regs);
 	}
@@ -376,7 +419,8 @@ static __always_inline void leave(struct wp_probe_regs *regs, bool is_realloc)
 	}
 	if (call->maps) {
 		if (address && call->old_id)
-			say_mapped(call->old, call->old_id, 0, n);
+			say_mapped_then(call->old_ns, call->old, call->old_id,
+					0, n);
 		if (address && (__s64)call->size < 0)
 			say_mapped(address + call->size, -call->size, 0, n);
 		else if (address)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
@@ -142,15 +143,28 @@ int wp_heap_maps_place(struct wp_heap_maps *maps,
 	return insert(maps, i, &map);
 }
 
+/* The kernel maps whole pages, and gives back whole ones (munmap(2)). */
+static uint64_t end_of_page(uint64_t avma)
+{
+	const uint64_t in_page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+
+	return avma > UINT64_MAX - in_page ? avma : (avma + in_page) & ~in_page;
+}
+
 static void keep_pending(void *ctx, const struct wp_heap_mapped *range)
 {
 	struct wp_heap_maps *maps = ctx;
+	struct wp_heap_mapped whole = *range;
+
+	/* A sample is of the bytes that were asked for. */
+	if (!range->id)
+		whole.end = end_of_page(range->end);
 
 	if (maps->npending == PENDING_MAX ||
 	    WP_VEC_ROOM(maps->pending, maps->npending, maps->cap_pending, 1))
 		maps->ndropped++;
 	else
-		maps->pending[maps->npending++] = *range;
+		maps->pending[maps->npending++] = whole;
 }
 
 int wp_heap_maps_read(struct wp_heap_maps *maps, struct wp_heap_probe *probe,
