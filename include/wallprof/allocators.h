@@ -26,6 +26,8 @@ struct wp_allocator {
 	uint64_t svma;
 	uint64_t size;
 	enum wp_heap_call call;
+	/* It is malloc, calloc, realloc or free itself. */
+	bool is_usual;
 	/* Else it only calls another (operator new of libstdc++).  The frames of
 	 * all of them are left out of stacks. */
 	bool is_probed;

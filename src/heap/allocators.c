@@ -204,6 +204,12 @@ struct search {
 	int rc;
 };
 
+static bool is_usual(const char *name)
+{
+	return !strcmp(name, "malloc") || !strcmp(name, "calloc") ||
+	       !strcmp(name, "realloc") || !strcmp(name, "free");
+}
+
 static bool can_be_probed(enum wp_heap_call call)
 {
 	return call != WP_HEAP_THREAD && call != WP_HEAP_TRIAL;
@@ -224,6 +230,7 @@ static void add_function(void *ctx, const char *name, uint64_t svma,
 			/* By its other name it may. */
 			if (wp_heap_call_may_throw(call))
 				ret->v[i].call = call;
+			ret->v[i].is_usual |= is_usual(name);
 			return;
 		}
 	if (ret->len == FUNCTIONS_MAX)
@@ -237,6 +244,7 @@ static void add_function(void *ctx, const char *name, uint64_t svma,
 		.svma = svma,
 		.size = size,
 		.call = call,
+		.is_usual = is_usual(name),
 		.is_probed = !is_operator && can_be_probed(call),
 	};
 }

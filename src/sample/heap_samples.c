@@ -88,6 +88,18 @@ static int begin_sampling(struct wp_target *target, uint64_t now,
 	return 0;
 }
 
+static int say_slow(const struct wp_target *target, struct wp_err *err)
+{
+	const char *file = target->heap_samples->sites.slow_file;
+
+	return wp_err_set(err, -ENOTSUP,
+			  "each probe on the allocator%s%s would take 10 us "
+			  "and more, as the kernel emulates none of its first "
+			  "instructions: give --heap-anyway to make it all the "
+			  "same",
+			  *file ? " of " : "", file);
+}
+
 /* Probe what is mapped now; when there is something, begin to count. */
 static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 {
@@ -102,6 +114,10 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 		h->next_look_ns = now + FIRST_LOOK_NS;
 		return 0;
 	}
+	/* Of what others allocate and free, little could be told. */
+	if (!rc && h->sites.slow_file[0] && !target->loop->options.heap_large &&
+	    !target->loop->options.heap_anyway)
+		return say_slow(target, err);
 	if (rc || h->state != WP_HEAP_SEARCHING)
 		return rc;
 	h->next_look_ns = now + FIRST_LOOK_NS;
@@ -130,12 +146,7 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 				  "libraries (a static program without "
 				  "symbols?)");
 	if (h->sites.nslow)
-		return wp_err_set(
-			err, -ENOENT,
-			"each probe on this program's allocator would take "
-			"10 us and more, as the kernel emulates none of its "
-			"first instructions: give --heap-anyway to make it "
-			"all the same");
+		return say_slow(target, err);
 	return wp_err_set(err, -ENOENT,
 			  "no malloc is found in the program or its libraries "
 			  "(a static program without symbols, or one that "

@@ -251,6 +251,22 @@ static void path_of_file(const struct wp_target *target,
 			 (unsigned long)module->end_avma);
 }
 
+/* The kernel would execute F of MODULE one step at a time. */
+static void note_slow(struct wp_heap_sites *sites,
+		      const struct wp_target *target,
+		      const struct wp_unwind_module *module,
+		      const struct wp_allocator *f)
+{
+	const struct wp_profile *profile = target->profile;
+
+	sites->nslow++;
+	if (f->is_usual && !sites->slow_file[0])
+		add_name(sites->slow_file,
+			 wp_profile_str(
+				 profile,
+				 profile->mappings[module->mapping].path));
+}
+
 /* Enter the functions FOUND in MODULE, and have those probed that can be. */
 static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		       struct wp_heap_probe *probe,
@@ -274,7 +290,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 
 		if (f->is_probed && !f->is_cheap) {
 			range.is_probed = target->loop->options.heap_anyway;
-			sites->nslow++;
+			note_slow(sites, target, module, f);
 		}
 		if (is_wanted(target, &range) && n < WP_HEAP_SITES_MAX)
 			probed[n++] = (struct wp_heap_site){ f->probe_off,

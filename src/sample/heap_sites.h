@@ -56,10 +56,12 @@ struct wp_heap_sites {
 	 * last that was searched. */
 	uint64_t generation;
 	uint64_t tried;
-	/* Functions probed; those that were not, as the kernel would execute them
-	 * one step at a time. */
+	/* Functions probed; those that the kernel executes one step at a time then, and
+	 * which only --heap-anyway has probed; the name of a file whose malloc, calloc,
+	 * realloc or free is one of these. */
 	size_t nprobed;
 	size_t nslow;
+	char slow_file[256];
 	/* Files that were unmapped before they could be probed. */
 	size_t nvanished;
 	/* Names of the files whose functions are probed: "libc.so.6, ...". */

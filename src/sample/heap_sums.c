@@ -63,6 +63,9 @@ void wp_heap_sums_add(struct wp_target *target)
 	sums->ninner += h->ninner;
 	sums->nthrowing += h->nthrowing;
 	sums->ndropped += h->objects.ndropped + h->maps.ndropped;
+	if (!target->loop->options.heap_large &&
+	    !target->loop->options.heap_anyway)
+		sums->nslow += h->sites.nslow;
 	sums->noverwritten += h->noverwritten;
 	sums->nplaces += h->noverwritten ? h->sites.nplaces : 0;
 	add_names(sums->files, h->sites.files);
@@ -93,8 +96,14 @@ static void put_lacks(char *text, size_t size, const struct wp_heap_sums *sums)
 	if (sums->counts.unfollowed)
 		n += snprintf(text + n, size - (size_t)n,
 			      "; %llu objects are not known to be in use, for "
-			      "want of room",
+			      "want of room, or as the memory map was locked",
 			      (unsigned long long)sums->counts.unfollowed);
+	if (sums->nslow)
+		n += snprintf(text + n, size - (size_t)n,
+			      "; calls of %zu functions are not in it, each "
+			      "probe on which would take 10 us and more "
+			      "(--heap-anyway)",
+			      sums->nslow);
 	if (sums->nthrowing)
 		n += snprintf(
 			text + n, size - (size_t)n,

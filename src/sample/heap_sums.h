@@ -48,6 +48,8 @@ struct wp_heap_sums {
 	uint64_t ninner, ndropped;
 	/* Samples of functions that may throw. */
 	uint64_t nthrowing;
+	/* Functions that are not probed, as that would take long. */
+	size_t nslow;
 	size_t noverwritten, nplaces;
 	/* Names of the files whose functions were probed: "libc.so.6, ...". */
 	char files[256];

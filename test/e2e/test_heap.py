@@ -541,6 +541,18 @@ def test_only_what_is_mapped_by_so_much_at_a_time(start, tmp_path):
         assert abs(got - 400 * MIB) < 0.001 * 400 * MIB, (column, got)
 
 
+def test_an_allocator_whose_malloc_would_be_left_out_is_refused(start):
+    """The kernel executes what mimalloc's malloc, calloc and realloc begin with one step
+    at a time; other functions of it have cheap probes."""
+    env = {**os.environ, "LD_PRELOAD": str(LIBRARIES / "libmimalloc.so.2")}
+    target = start("heap", "20", env=env)
+    run = wallprof("-p", target.pid, "--profile", "heap", "-d", 1)
+    assert run.status == 2, run.err
+    assert "each probe on the allocator of libmimalloc.so.2" in run.err, run.err
+    assert "--heap-anyway" in run.err, run.err
+    target.assert_unharmed()
+
+
 @each_tier
 def test_too_dear_probes_are_refused(start, tier):
     """A program that does nothing but allocate is told from others in 20 ms, or when it

@@ -337,6 +337,9 @@ static void what_a_file_has_of_its_own(void **state)
 	assert_true(found.v[ALIGNED_ALLOC].is_probed);
 	assert_true(found.v[FREE].is_probed);
 	assert_false(found.v[FREE].is_cheap);
+	assert_true(found.v[MALLOC].is_usual && found.v[FREE].is_usual);
+	assert_false(found.v[ALIGNED_ALLOC].is_usual ||
+		     found.v[JE_REALLOC].is_usual);
 	assert_int_equal(found.v[REALLOC].call, WP_HEAP_REGROW);
 	assert_int_equal(found.v[JE_REALLOC].call, WP_HEAP_REALLOC);
 	assert_true(found.v[REALLOC].is_probed &&
