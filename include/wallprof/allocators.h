@@ -41,6 +41,8 @@ struct wp_allocator {
 struct wp_allocators {
 	struct wp_allocator *v;
 	size_t len, cap;
+	/* There may be more: not all symbols could be read. */
+	bool is_cut;
 };
 
 /* Fill *RET, which is empty, with the allocator functions that IMAGE exports or, if

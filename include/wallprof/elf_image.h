@@ -238,9 +238,10 @@ struct wp_elf_relative wp_elf_image_relative(struct wp_elf_image *image,
 
 /* Call EACH for each function that TABLE of IMAGE has, with its name; all borrowed
  * until EACH returns.  What is malformed is left out, as is a name longer than
- * WP_ELF_NAME_MAX - 1. */
+ * WP_ELF_NAME_MAX - 1.  Of a file nothing is kept, and nothing taken of the budget.
+ * False: not all of them could be read. */
 enum { WP_ELF_NAME_MAX = 256 };
-void wp_elf_image_each_function(struct wp_elf_image *image,
+bool wp_elf_image_each_function(struct wp_elf_image *image,
 				const struct wp_elf_symbols *table,
 				void (*each)(void *ctx, const char *name,
 					     uint64_t svma, uint64_t size),

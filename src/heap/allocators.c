@@ -477,8 +477,8 @@ int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
 	size_t n = 0;
 
 	for (int i = 0; i < (all ? WP_ELF_SYMBOL_TABLES : 1); i++)
-		wp_elf_image_each_function(image, &image->symbols[i],
-					   add_function, &s);
+		ret->is_cut |= !wp_elf_image_each_function(
+			image, &image->symbols[i], add_function, &s);
 	for (size_t i = 0; !s.rc && i < ret->len; i++) {
 		struct wp_allocator f = ret->v[i];
 

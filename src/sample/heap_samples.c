@@ -149,9 +149,11 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 		return say_slow(target, err);
 	return wp_err_set(err, -ENOENT,
 			  "no malloc is found in the program or its libraries "
-			  "(a static program without symbols, or one that "
-			  "ended at once?): give --heap-large to see what it "
-			  "takes from the kernel");
+			  "(%s): give --heap-large to see what it takes from "
+			  "the kernel",
+			  h->sites.ncut ? "not all symbols could be read" :
+					  "a static program without symbols, "
+					  "or one that ended at once?");
 }
 
 /* Links find a process's memory by its first thread, perf events by any. */

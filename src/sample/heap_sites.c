@@ -13,6 +13,9 @@
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
+/* Probes that are looked at for what the target has written there, of all mappings. */
+enum { PLACES_MAX = 4096 };
+
 static size_t range_index(const struct wp_heap_sites *sites, uint64_t avma)
 {
 	return WP_LOWER_BOUND(sites->len, i, sites->v[i].end_avma <= avma);
@@ -31,6 +34,14 @@ static int add_range(struct wp_heap_sites *sites,
 	return 0;
 }
 
+static const char *path_of(const struct wp_target *target,
+			   const struct wp_unwind_module *module)
+{
+	const struct wp_profile *profile = target->profile;
+
+	return wp_profile_str(profile, profile->mappings[module->mapping].path);
+}
+
 static void add_name(char names[256], const char *path)
 {
 	size_t n = strlen(names);
@@ -44,9 +55,7 @@ static void add_names(struct wp_heap_sites *sites,
 		      const struct wp_unwind_module *module,
 		      const struct wp_heap_site *probed, size_t n)
 {
-	const struct wp_profile *profile = target->profile;
-	const char *path = wp_profile_str(
-		profile, profile->mappings[module->mapping].path);
+	const char *path = path_of(target, module);
 	bool may_throw = false;
 
 	for (size_t i = 0; i < n; i++)
@@ -62,31 +71,65 @@ static bool is_program(const struct wp_target *target,
 {
 	const struct wp_unwind_modules *view = &target->space.view;
 
-	/* A program is mapped below its libraries, and has an entry. */
+	/* A program is mapped below its libraries. */
 	return view->len && view->v[0].image == image;
 }
 
 static bool was_searched(const struct wp_heap_sites *sites, uint32_t id)
 {
-	for (size_t i = 0; i < sites->nsearched; i++)
-		if (sites->searched[i].id == id)
-			return sites->searched[i].is_there;
-	return false;
+	return id < sites->nsearched && sites->searched[id].is_there;
 }
 
-/* Enter that mapping ENTRY was searched, for the first time or once more.  0 or -ENOMEM. */
-static int add_searched(struct wp_heap_sites *sites,
-			const struct wp_heap_mapping *entry)
+/* Enter that mapping ID was searched, for the first time or once more.  0 or -ENOMEM. */
+static int add_searched(struct wp_heap_sites *sites, uint32_t id,
+			bool is_allocator)
 {
-	size_t i = 0;
+	size_t n = sites->nsearched;
 
-	while (i < sites->nsearched && sites->searched[i].id != entry->id)
-		i++;
-	if (i == sites->nsearched &&
-	    WP_VEC_ROOM(sites->searched, i, sites->cap_searched, 1))
+	if (id >= n) {
+		if (WP_VEC_ROOM(sites->searched, n, sites->cap_searched,
+				id + 1 - n))
+			return -ENOMEM;
+		memset(sites->searched + n, 0,
+		       (id + 1 - n) * sizeof(*sites->searched));
+		sites->nsearched = id + 1;
+	}
+	sites->searched[id] = (struct wp_heap_mapping){ is_allocator, true };
+	return 0;
+}
+
+/* Have *RET, borrowed until the next call, be what IMAGE has, which is searched once.  0 or
+ * -ENOMEM. */
+static int find_functions(struct wp_heap_sites *sites,
+			  const struct wp_target *target,
+			  struct wp_elf_image *image,
+			  struct wp_heap_functions **ret)
+{
+	bool all = is_program(target, image), has_probes = false;
+	struct wp_heap_functions *f;
+	int rc;
+
+	for (size_t i = 0; i < sites->nfunctions; i++) {
+		*ret = &sites->functions[i];
+		if ((*ret)->image != image)
+			continue;
+		if ((*ret)->is_program == all)
+			return 0;
+		has_probes |= (*ret)->has_probes;
+	}
+	if (WP_VEC_ROOM(sites->functions, sites->nfunctions,
+			sites->cap_functions, 1))
 		return -ENOMEM;
-	sites->nsearched += i == sites->nsearched;
-	sites->searched[i] = *entry;
+	f = &sites->functions[sites->nfunctions];
+	*f = (struct wp_heap_functions){ image, all, has_probes, { 0 } };
+	rc = wp_allocators_find(&f->found, image, all);
+	if (rc) {
+		wp_allocators_clear(&f->found);
+		return rc;
+	}
+	sites->nfunctions++;
+	sites->ncut += f->found.is_cut;
+	*ret = f;
 	return 0;
 }
 
@@ -107,9 +150,9 @@ static int forget_unmapped(struct wp_heap_sites *sites,
 	for (size_t i = 0; i < sites->nsearched; i++) {
 		struct wp_heap_mapping *m = &sites->searched[i];
 
-		m->is_there = m->is_there && what[m->id];
+		m->is_there = m->is_there && what[i];
 		if (m->is_there)
-			what[m->id] = SEARCHED;
+			what[i] = SEARCHED;
 	}
 	for (size_t i = 0; i < sites->len; i++)
 		if (what[sites->v[i].mapping] == SEARCHED)
@@ -151,16 +194,6 @@ static bool has_place(const struct wp_heap_sites *sites, uint64_t avma,
 	return false;
 }
 
-/* Are there probes in IMAGE already?  They are in all mappings of it. */
-static bool has_probes(const struct wp_heap_sites *sites,
-		       const struct wp_elf_image *image)
-{
-	for (size_t i = 0; i < sites->nsearched; i++)
-		if (sites->searched[i].image == image)
-			return true;
-	return false;
-}
-
 /* Is the function in RANGE to be probed? */
 static bool is_wanted(const struct wp_target *target,
 		      const struct wp_heap_range *range)
@@ -185,7 +218,7 @@ static int note_places(struct wp_heap_sites *sites,
 
 	if (WP_VEC_ROOM(sites->places, sites->nplaces, sites->cap_places, n))
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && sites->nplaces < PLACES_MAX; i++) {
 		struct wp_heap_place place = {
 			.avma = module->start_avma + probed[i].off - off,
 			.image = module->image,
@@ -257,22 +290,18 @@ static void note_slow(struct wp_heap_sites *sites,
 		      const struct wp_unwind_module *module,
 		      const struct wp_allocator *f)
 {
-	const struct wp_profile *profile = target->profile;
-
 	sites->nslow++;
 	if (f->is_usual && !sites->slow_file[0])
-		add_name(sites->slow_file,
-			 wp_profile_str(
-				 profile,
-				 profile->mappings[module->mapping].path));
+		add_name(sites->slow_file, path_of(target, module));
 }
 
-/* Enter the functions FOUND in MODULE, and have those probed that can be. */
+/* Enter the functions of FILE, which MODULE is of, and have those probed that can be. */
 static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		       struct wp_heap_probe *probe,
 		       const struct wp_unwind_module *module,
-		       const struct wp_allocators *found, struct wp_err *err)
+		       struct wp_heap_functions *file, struct wp_err *err)
 {
+	const struct wp_allocators *found = &file->found;
 	struct wp_heap_site probed[WP_HEAP_SITES_MAX];
 	size_t n = 0;
 	char path[80];
@@ -299,7 +328,8 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 	}
 	if (rc || !n)
 		return rc;
-	if (has_probes(sites, module->image))
+	/* They are in all mappings of it. */
+	if (file->has_probes)
 		return note_places(sites, target, module, probed, n);
 	path_of_file(target, module, path, sizeof(path));
 	rc = wp_heap_probe_attach(probe, path, probed, n, err);
@@ -307,6 +337,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		sites->nvanished++;
 	if (rc)
 		return rc;
+	file->has_probes = true;
 	rc = note_places(sites, target, module, probed, n);
 	for (size_t i = 0; i < n; i++)
 		sites->nprobed += target->loop->options.heap_large ||
@@ -320,11 +351,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 static bool is_trampoline(const struct wp_target *target,
 			  const struct wp_unwind_module *module)
 {
-	const struct wp_profile *profile = target->profile;
-
-	return !strcmp(wp_profile_str(profile,
-				      profile->mappings[module->mapping].path),
-		       "[uprobes]");
+	return !strcmp(path_of(target, module), "[uprobes]");
 }
 
 /* Search MODULE, number I of TARGET's. */
@@ -334,7 +361,7 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 {
 	struct wp_unwind_modules *view = &target->space.view;
 	struct wp_unwind_module *module = &target->space.current[i];
-	struct wp_allocators found = { 0 };
+	struct wp_heap_functions *file = NULL;
 	int rc;
 
 	if (was_searched(sites, module->mapping))
@@ -353,22 +380,14 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 	else if (!module->image)
 		return 0;
 	else
-		rc = wp_allocators_find(&found, module->image,
-					is_program(target, module->image));
-	if (!rc && found.len)
-		rc = probe_found(sites, target, probe, module, &found, err);
-	if (!rc)
-		rc = add_searched(
-			sites,
-			&(struct wp_heap_mapping){
-				.id = module->mapping,
-				.image = module->image,
-				.is_allocator =
-					wp_allocators_have_malloc(&found) &&
-					!is_program(target, module->image),
-				.is_there = true });
-	wp_allocators_clear(&found);
-	return rc;
+		rc = find_functions(sites, target, module->image, &file);
+	if (!rc && file && file->found.len)
+		rc = probe_found(sites, target, probe, module, file, err);
+	if (rc)
+		return rc;
+	return add_searched(sites, module->mapping,
+			    file && !file->is_program &&
+				    wp_allocators_have_malloc(&file->found));
 }
 
 int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
@@ -414,10 +433,8 @@ static bool is_allocators(const struct wp_heap_range *range)
 
 static bool is_in_library(const struct wp_heap_sites *sites, uint32_t mapping)
 {
-	for (size_t i = 0; i < sites->nsearched; i++)
-		if (sites->searched[i].id == mapping)
-			return sites->searched[i].is_allocator;
-	return false;
+	return mapping < sites->nsearched &&
+	       sites->searched[mapping].is_allocator;
 }
 
 bool wp_heap_sites_strip(const struct wp_heap_sites *sites,
@@ -475,6 +492,9 @@ void wp_heap_sites_clear(struct wp_heap_sites *sites)
 {
 	free(sites->v);
 	free(sites->searched);
+	for (size_t i = 0; i < sites->nfunctions; i++)
+		wp_allocators_clear(&sites->functions[i].found);
+	free(sites->functions);
 	free(sites->places);
 	*sites = (struct wp_heap_sites){ 0 };
 }

@@ -31,24 +31,35 @@ struct wp_heap_place {
 	uint8_t own[2];
 };
 
-/* A mapping that was searched, and its file, borrowed, whose probes stay when it is
- * unmapped. */
+/* A mapping that was searched. */
 struct wp_heap_mapping {
-	uint32_t id;
-	const struct wp_elf_image *image;
-	/* A library that has an allocator. */
+	/* Of a library that has an allocator. */
 	bool is_allocator;
 	/* It is mapped. */
 	bool is_there;
+};
+
+/* The allocator functions of a file, which is borrowed. */
+struct wp_heap_functions {
+	const struct wp_elf_image *image;
+	/* All its symbols were searched. */
+	bool is_program;
+	/* It has probes, which stay when it is unmapped. */
+	bool has_probes;
+	/* Owned. */
+	struct wp_allocators found;
 };
 
 struct wp_heap_sites {
 	/* v[0..len) by address; owned. */
 	struct wp_heap_range *v;
 	size_t len, cap;
-	/* The mappings that were searched: searched[0..nsearched); owned. */
+	/* The mappings by their ids: searched[0..nsearched); owned. */
 	struct wp_heap_mapping *searched;
 	size_t nsearched, cap_searched;
+	/* What was found: functions[0..nfunctions); owned. */
+	struct wp_heap_functions *functions;
+	size_t nfunctions, cap_functions;
 	/* places[0..nplaces); owned. */
 	struct wp_heap_place *places;
 	size_t nplaces, cap_places;
@@ -62,8 +73,10 @@ struct wp_heap_sites {
 	size_t nprobed;
 	size_t nslow;
 	char slow_file[256];
-	/* Files that were unmapped before they could be probed. */
+	/* Files that were unmapped before they could be probed; those not all of whose
+	 * symbols could be read. */
 	size_t nvanished;
+	size_t ncut;
 	/* Names of the files whose functions are probed: "libc.so.6, ...". */
 	char files[256];
 	/* Those of them that have an operator new of their own. */

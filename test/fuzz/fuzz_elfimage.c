@@ -67,8 +67,8 @@ static void check_symbols(struct wp_elf_image *image)
 	uint64_t left = 1 << 20;
 
 	for (int i = 0; i < WP_ELF_SYMBOL_TABLES; i++)
-		wp_elf_image_each_function(image, &image->symbols[i],
-					   see_function, NULL);
+		(void)wp_elf_image_each_function(image, &image->symbols[i],
+						 see_function, NULL);
 	(void)wp_elf_image_linked_name(image, image->plt_rela.svma, &left);
 	(void)wp_elf_image_linked_name(image, 0, &left);
 }

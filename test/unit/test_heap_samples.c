@@ -1321,10 +1321,11 @@ static void mappings_of_allocators_are_told_from_others(void **state)
 		{ MALLOC, MALLOC + 16, true, WP_HEAP_MALLOC, 1 },
 		{ THREAD, THREAD + 16, false, WP_HEAP_THREAD, 1 },
 	};
-	struct wp_heap_mapping searched[] = { { 1, NULL, true, true },
-					      { 2, NULL, false, true } };
+	struct wp_heap_mapping searched[] = { { false, false },
+					      { true, true },
+					      { false, true } };
 	const struct wp_heap_sites sites = {
-		.v = ranges, .len = 3, .searched = searched, .nsearched = 2
+		.v = ranges, .len = 3, .searched = searched, .nsearched = 3
 	};
 	const struct {
 		struct wp_frame frames[4];
