@@ -165,7 +165,7 @@ $(O)/%.o: %.c | deps-build
 # A program for the kernel, part of ours as bytes.  Without clang or libbpf all
 # is built but this; why is in the log.
 BPF := task_scan heap_probe call_argument
-$(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) src/bpf/task_kernel.h \
+$(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) src/bpf/task_kernel.h src/bpf/heap_kernel.h \
 		include/wallprof/task_record.h include/wallprof/heap_record.h | deps-build
 	@mkdir -p $(@D)
 	$(call say,BPF,src/bpf)

@@ -15,37 +15,10 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "heap_kernel.h"
 #include "wallprof/heap_record.h"
 
 char wp_license[] SEC("license") = "Dual MIT/GPL";
-
-/* The registers at a probe: struct pt_regs of arch/x86/include/asm/ptrace.h and
- * user_pt_regs of arm64's uapi, which programs of this type read as they are. */
-#if defined(__x86_64__)
-struct wp_probe_regs {
-	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di,
-		orig_ax, ip, cs, flags, sp, ss;
-};
-#define ARG0(regs) ((regs)->di)
-#define ARG1(regs) ((regs)->si)
-#define ARG2(regs) ((regs)->dx)
-#define ARG3(regs) ((regs)->cx)
-#define RESULT(regs) ((regs)->ax)
-#define PC(regs) ((regs)->ip)
-/* Behind the return the address is popped. */
-enum { POPPED = 8 };
-#elif defined(__aarch64__)
-struct wp_probe_regs {
-	__u64 x[31], sp, pc, pstate;
-};
-#define ARG0(regs) ((regs)->x[0])
-#define ARG1(regs) ((regs)->x[1])
-#define ARG2(regs) ((regs)->x[2])
-#define ARG3(regs) ((regs)->x[3])
-#define RESULT(regs) ((regs)->x[0])
-#define PC(regs) ((regs)->pc)
-enum { POPPED = 0 };
-#endif
 
 /* A call whose return is wanted. */
 struct call {
@@ -205,52 +178,6 @@ static __always_inline void say_mapped(__u64 start, __u64 size, __u64 id,
 	say_mapped_then(bpf_ktime_get_ns(), start, size, id, n);
 }
 
-enum {
-	/* asm-generic/mman-common.h, linux/mman.h. */
-	PROT_WRITE_BIT = 2,
-	MAP_FIXED_BIT = 0x10,
-	MAP_ANONYMOUS_BIT = 0x20,
-	MREMAP_DONTUNMAP_BIT = 4,
-	/* linux/mm.h; VM_READ | VM_WRITE | VM_EXEC. */
-	VM_WRITE_BIT = 2,
-	VM_ACCESS = 7,
-	/* None of these: a file's, or nothing is there; the memory map was locked. */
-	NOT_OWN = 8,
-	NOT_KNOWN = 16,
-	/* asm-generic/errno-base.h, ENOENT. */
-	NO_ENTRY = 2,
-	/* linux/err.h, MAX_ERRNO; libc returns MAP_FAILED. */
-	ERRNO_MAX = 4095,
-};
-
-struct file;
-struct vm_area_struct {
-	unsigned long vm_flags;
-	struct file *vm_file;
-} __attribute__((preserve_access_index));
-struct task_struct;
-
-static long look_at_area(struct task_struct *task, struct vm_area_struct *area,
-			 void *ctx)
-{
-	(void)task;
-	*(__u32 *)ctx = area->vm_file ? NOT_OWN : area->vm_flags & VM_ACCESS;
-	return 0;
-}
-
-/* What is allowed at ADDRESS (VM_ACCESS), of the process's own memory; else NOT_OWN, or
- * NOT_KNOWN: the kernel does not wait for the lock (kernel/bpf/task_iter.c). */
-static __always_inline __u32 access_at(__u64 address)
-{
-	__u32 access = NOT_OWN;
-	long rc = bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(),
-			       address, look_at_area, &access, 0);
-
-	if (!rc)
-		return access;
-	return rc == -NO_ENTRY ? NOT_OWN : NOT_KNOWN;
-}
-
 /* The process makes memory usable that it had reserved: sample that or not. */
 static __always_inline void enter_mprotect(struct wp_probe_regs *regs,
 					   struct wp_heap_counts *n)
@@ -318,6 +245,21 @@ static __always_inline __u64 size_of(struct wp_probe_regs *regs, __u32 kind)
 	}
 }
 
+/* Have CALL say what is given back; false: it is no memory. */
+static __always_inline bool enter_mremap(struct wp_probe_regs *regs,
+					 struct call *call)
+{
+	__u64 old = ARG0(regs);
+
+	/* Where that is not known, it is memory: else the old place would stay in use. */
+	if (!(access_at(old) & (VM_WRITE_BIT | NOT_KNOWN)))
+		return false;
+	call->old = old;
+	call->old_ns = bpf_ktime_get_ns();
+	call->old_id = ARG3(regs) & MREMAP_DONTUNMAP_BIT ? 0 : ARG1(regs);
+	return true;
+}
+
 /* An allocator function is called: is its return wanted? */
 static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 {
@@ -360,16 +302,8 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 	}
 	call.maps = kind == WP_HEAP_MMAP || kind == WP_HEAP_SBRK ||
 		    kind == WP_HEAP_MREMAP;
-	if (kind == WP_HEAP_MREMAP) {
-		/* Where that is not known, it is memory: else the old place would
-		 * stay in use. */
-		if (!(access_at(arg0) & (VM_WRITE_BIT | NOT_KNOWN)))
-			return false;
-		call.old = arg0;
-		call.old_ns = bpf_ktime_get_ns();
-		call.old_id = ARG3(regs) & MREMAP_DONTUNMAP_BIT ? 0 :
-								  ARG1(regs);
-	}
+	if (kind == WP_HEAP_MREMAP && !enter_mremap(regs, &call))
+		return false;
 	call.id = wp_heap_call_is_map(kind) ? enter_map(regs, kind, n) :
 					      sample(regs, size, kind, n);
 	if ((!call.id && !call.old &&

@@ -452,7 +452,7 @@ static bool place_probe(struct search *s, struct wp_allocator *f)
 				    !wp_heap_call_may_throw(f->call));
 	/* What the kernel does for those takes longer than any probe. */
 	f->is_cheap = at >= 0 || wp_heap_call_is_map(f->call);
-	f->is_probed = (at < 0 || !goes_on_in(s, f, code, len, at)) &&
+	f->is_probed = !goes_on_in(s, f, code, len, at > 0 ? at : 0) &&
 		       !ends_in_another(s, f) &&
 		       !calls_another(s, f, code, len);
 	f->probe_off = off + (at > 0 ? (uint64_t)at : 0);
