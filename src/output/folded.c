@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folded.c - "thread;root;...;leaf MICROSECONDS" lines, of several processes
- * "process;thread;root;...", as flamegraph.pl and
- * speedscope read them; of values that are no times the number: of threads, of
- * bytes.  By flamegraph.pl's conventions _[k] ends a kernel
- * function's name, _[i] an inlined one's.
+/* folded.c - "thread;root;...;leaf WEIGHT" lines, of several processes
+ * "process;thread;root;...", as flamegraph.pl and speedscope read them.  The weight is
+ * microseconds; of values that are no times it is the value itself.  By flamegraph.pl's
+ * conventions _[k] ends a kernel function's name, _[i] an inlined one's.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -182,7 +182,7 @@ int wp_idle_mark(struct wp_profile *profile)
 	for (uint32_t i = 0; i < profile->nthreads; i++) {
 		const struct wp_profile_thread *t = &profile->threads[i];
 		bool idle = t->part == WP_GOROUTINE_RUNTIME_IDLE ||
-			    (!t->part && v[i].all_ns &&
+			    (!t->part && v[i].here_ns &&
 			     v[i].here_ns / LEAST_SHARE >= v[i].all_ns / 100);
 
 		profile->threads[i].idle = idle;

@@ -26,7 +26,9 @@ static void read_interval(struct wp_pprof *p, struct wp_reader *r,
 	uint32_t sample;
 
 	if (r->failed || ns > INT64_MAX / 1024) {
-		wp_pprof_bad(p, "its timeline is cut short");
+		wp_pprof_bad(p, r->failed ? "its timeline is cut short" :
+					    "its timeline has an interval of "
+					    "over 104 days");
 		return;
 	}
 	if (!number) {

@@ -461,6 +461,7 @@ int wp_pprof_read(struct wp_profile *profile, const void *data, size_t n,
 		  struct wp_err *err)
 {
 	struct wp_pprof p = { .profile = profile,
+			      .nbytes = n,
 			      .kind = WP_PROFILE_WALL,
 			      .err = err,
 			      .mappings = WP_PAIRS_INIT,

@@ -29,6 +29,7 @@ enum wp_pprof_column {
 	WP_PPROF_WALL,
 	WP_PPROF_CPU_COUNT,
 	WP_PPROF_CPU,
+	WP_PPROF_NCOLUMNS
 };
 
 enum { WP_PPROF_TYPES_MAX = 64 };
@@ -45,8 +46,9 @@ struct wp_pprof {
 	struct wp_profile *profile;
 	enum wp_profile_kind kind;
 	struct wp_err *err;
-	/* The whole message. */
+	/* The whole message, and bytes of the file, which may be packed. */
 	struct wp_reader all;
+	uint64_t nbytes;
 	/* By index of the string table, the profile's string id; owned. */
 	uint32_t *strings;
 	uint32_t nstrings;
@@ -73,6 +75,8 @@ struct wp_pprof {
 	bool has_no_stack;
 	/* Functions in the stacks of all samples, inlined ones too. */
 	uint64_t nunfolded;
+	/* What all samples have, by column. */
+	uint64_t sums[WP_PPROF_NCOLUMNS];
 	/* Bytes of comments, and of labels that are read to their end. */
 	uint64_t ntold;
 	/* The frames of a sample; owned. */

@@ -192,10 +192,11 @@ static void set_state(struct wp_pprof *p, const struct labels *labels,
 static void count_unfolded(struct wp_pprof *p,
 			   const struct wp_profile_location *loc)
 {
-	enum { LEAST = 1 << 20, PER_BYTE = 16 };
+	enum { LEAST = 1 << 20, PER_BYTE = 16, PER_PACKED_BYTE = 256 };
 
 	p->nunfolded += loc->nlines ? loc->nlines : 1;
-	if (p->nunfolded > LEAST + PER_BYTE * wp_reader_left(&p->all))
+	if (p->nunfolded > LEAST + PER_BYTE * wp_reader_left(&p->all) ||
+	    p->nunfolded > LEAST + PER_PACKED_BYTE * p->nbytes)
 		wp_pprof_bad(p, "its stacks have more functions than a file of "
 				"its size can tell of");
 }
@@ -234,7 +235,7 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 		       const struct labels *labels)
 {
 	struct wp_profile_sample sum = { 0 };
-	uint64_t *const into[] = {
+	uint64_t *const into[WP_PPROF_NCOLUMNS] = {
 		[WP_PPROF_COUNT] = &sum.count,
 		[WP_PPROF_WALL] = &sum.wall_ns,
 		[WP_PPROF_CPU_COUNT] = &sum.cpu_count,
@@ -244,16 +245,20 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 	uint32_t hint = UINT32_MAX;
 
 	for (unsigned int i = 0; i < n && i < p->ntypes; i++) {
-		if (p->types[i].column == WP_PPROF_NONE)
+		const struct wp_pprof_type *type = &p->types[i];
+
+		if (type->column == WP_PPROF_NONE)
 			continue;
 		if ((int64_t)values[i] < 0)
 			wp_pprof_bad(p, "it is a difference of two profiles: "
 					"give both to wallprof diff");
-		else if (values[i] > INT64_MAX / p->types[i].scale)
-			wp_pprof_bad(p, "a value is over 2^63 nanoseconds");
+		else if (values[i] >
+			 (INT64_MAX - p->sums[type->column]) / type->scale)
+			wp_pprof_bad(p, "its values are over 2^63 (times, over "
+					"2^63 nanoseconds)");
 		else
-			*into[p->types[i].column] = values[i] *
-						    p->types[i].scale;
+			*into[type->column] = values[i] * type->scale;
+		p->sums[type->column] += *into[type->column];
 	}
 	if (p->rc)
 		return;
@@ -318,8 +323,10 @@ static void read_sample(struct wp_pprof *p, struct wp_reader r)
 		else if (f.number == SAMPLE_LABEL && f.is_bytes)
 			read_label(p, f.bytes, &labels);
 	}
-	if (r.failed || (!p->rc && n != p->ntypes))
+	if (r.failed)
 		wp_pprof_bad(p, "a sample is cut short");
+	else if (!p->rc && n != p->ntypes)
+		wp_pprof_bad(p, "a sample has not one value of each type");
 	if (!p->rc && !stack.depth) {
 		if (WP_VEC_ROOM(p->frames, 0, p->cap_frames, 1))
 			wp_pprof_no_memory(p);

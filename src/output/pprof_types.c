@@ -5,13 +5,36 @@
 #include "pprof_fields.h"
 #include "pprof_read.h"
 
-/* Nanoseconds in a UNIT of time; 0: it is none. */
+/* Is UNIT that of NAME, or more than one of these? */
+static bool is_unit(const char *unit, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(unit, name, n) && (!unit[n] || !strcmp(unit + n, "s"));
+}
+
+/* Nanoseconds in a UNIT of time, by the names that go tool pprof knows
+ * (internal/measurement/measurement.go); 0: it is none. */
 static uint64_t scale_of(const char *unit)
 {
-	return !strcmp(unit, "seconds")	     ? 1000000000 :
-	       !strcmp(unit, "milliseconds") ? 1000000 :
-	       !strcmp(unit, "microseconds") ? 1000 :
-					       !strcmp(unit, "nanoseconds");
+	static const struct {
+		const char *name, *brief;
+		uint64_t ns;
+	} units[] = {
+		{ "nanosecond", "ns", 1 },
+		{ "microsecond", "us", 1000 },
+		{ "millisecond", "ms", 1000000 },
+		{ "second", "s", 1000000000 },
+		{ "second", "sec", 1000000000 },
+		{ "minute", "min", UINT64_C(60000000000) },
+		{ "hour", "hr", UINT64_C(3600000000000) },
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (is_unit(unit, units[i].name) ||
+		    is_unit(unit, units[i].brief))
+			return units[i].ns;
+	return 0;
 }
 
 struct wp_pprof_type wp_pprof_read_type(struct wp_pprof *p, struct wp_reader r)
@@ -61,6 +84,8 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 		enum wp_pprof_column column;
 	} own[] = {
 		{ "samples", WP_PPROF_COUNT },
+		/* pprof-nodejs. */
+		{ "sample", WP_PPROF_COUNT },
 		{ "wall", WP_PPROF_WALL },
 		{ "cpu_samples", WP_PPROF_CPU_COUNT },
 		{ "cpu", WP_PPROF_CPU },
@@ -73,7 +98,7 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 	const char *unit = wp_pprof_text(p, p->types[shown].unit);
 	bool is_of_delays = p->kind != WP_PROFILE_WALL && p->ntypes == 2 &&
 			    !strcmp(type, "delay");
-	bool is_own = p->ntypes >= 2 &&
+	bool is_own = p->ntypes >= 2 && scale_of(unit) &&
 		      (is_of_delays || !strcmp(type, "wall") ||
 		       (p->ntypes == 2 && !strcmp(type, "cpu") &&
 			!strcmp(wp_pprof_text(p, p->types[0].type),
@@ -100,7 +125,7 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 		return;
 	p->types[shown].column = WP_PPROF_WALL;
 	meta->value_type = p->types[shown].type;
-	meta->value_unit = scale_of(unit) > 1 ?
+	meta->value_unit = scale_of(unit) ?
 				   wp_intern_add_str(&p->profile->strings,
 						     "nanoseconds") :
 				   p->types[shown].unit;

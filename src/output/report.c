@@ -370,7 +370,9 @@ static void put_header(struct wp_report *r)
 	wp_report_end(r, 0);
 	put_when(r);
 	wp_report_sums(r->profile, r->kind, sums, sizeof(sums));
-	wp_buf_printf(&r->out, "%s\n", sums);
+	/* Of another tool's file it has the type's name. */
+	wp_escape_terminal(&r->out, sums);
+	wp_buf_char(&r->out, '\n');
 	if (*end) {
 		wp_buf_str(&r->name, "the target ");
 		wp_escape_terminal(&r->name, end);
@@ -383,9 +385,11 @@ static void put_header(struct wp_report *r)
 		wp_buf_reset(&r->name);
 		wp_buf_char(&r->out, '\n');
 	}
-	if (*source)
-		wp_buf_printf(&r->out, "%s: %s\n",
-			      wp_profile_kind_name(r->kind), source);
+	if (*source) {
+		wp_buf_printf(&r->out, "%s: ", wp_profile_kind_name(r->kind));
+		wp_escape_terminal(&r->out, source);
+		wp_buf_char(&r->out, '\n');
+	}
 	wp_buf_printf(&r->out, "\n%s\n", words->note);
 }
 

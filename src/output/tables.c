@@ -2,8 +2,10 @@
 /* tables.c - the tables of the text report: states and functions. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "report.h"
+#include "wallprof/lower_bound.h"
 
 enum {
 	/* Most rows of a table, without --full. */
@@ -77,21 +79,47 @@ uint64_t wp_report_reason(const struct wp_sample_key *key)
 	return syscall << 8 | key->wait;
 }
 
-/* Write the objects that threads in STATE wait on for REASON. */
-static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
+/* By reason, of each the longest first. */
+static int compare_objects(const void *x, const void *y)
 {
-	struct wp_pairs rows = WP_PAIRS_INIT;
-	uint32_t shown = 0;
+	const struct wp_pair *a = x, *b = y;
 
+	if (a->b != b->b)
+		return a->b < b->b ? -1 : 1;
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	return (a->a > b->a) - (a->a < b->a);
+}
+
+/* Fill *RET, which is empty, with (object, reason) of threads in STATE. */
+static void add_objects(struct wp_report *r, struct wp_pairs *ret,
+			uint64_t state)
+{
 	for (uint32_t i = 0; i < r->set->nsamples; i++) {
 		const struct wp_profile_sample *s = &r->set->samples[i];
 
 		if (s->key.state == state && s->key.object &&
-		    wp_report_ns(r, s) && wp_report_reason(&s->key) == reason)
-			wp_report_add(r, &rows, s->key.object, 0,
+		    wp_report_ns(r, s))
+			wp_report_add(r, ret, s->key.object,
+				      wp_report_reason(&s->key),
 				      wp_report_ns(r, s));
 	}
-	wp_pairs_sort(&rows);
+	if (ret->len)
+		qsort(ret->v, ret->len, sizeof(*ret->v), compare_objects);
+}
+
+/* Write those of OBJECTS that threads wait on for REASON. */
+static void put_objects(struct wp_report *r, const struct wp_pairs *objects,
+			uint64_t reason)
+{
+	size_t begin = WP_LOWER_BOUND(objects->len, i,
+				      objects->v[i].b < reason);
+	size_t end = WP_LOWER_BOUND(objects->len, i, objects->v[i].b <= reason);
+	const struct wp_pairs rows = { .v = objects->v ? objects->v + begin :
+							 NULL,
+				       .len = (uint32_t)(end - begin) };
+	uint32_t shown = 0;
+
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_OBJECTS);
 	     shown++) {
 		if (r->kind == WP_PROFILE_BLOCK)
@@ -102,13 +130,12 @@ static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 		put_row(r, rows.v[shown].self, 4);
 	}
 	wp_report_rest(r, &rows, shown, 4);
-	wp_pairs_clear(&rows);
 }
 
 /* Write the reasons why threads were in STATE. */
 static void put_reasons(struct wp_report *r, uint64_t state)
 {
-	struct wp_pairs rows = WP_PAIRS_INIT;
+	struct wp_pairs rows = WP_PAIRS_INIT, objects = WP_PAIRS_INIT;
 
 	for (uint32_t i = 0; i < r->set->nsamples; i++) {
 		const struct wp_profile_sample *s = &r->set->samples[i];
@@ -119,12 +146,14 @@ static void put_reasons(struct wp_report *r, uint64_t state)
 				      wp_report_ns(r, s));
 	}
 	wp_pairs_sort(&rows);
+	add_objects(r, &objects, state);
 	for (uint32_t i = 0; i < rows.len; i++) {
 		wp_report_paint(r, (enum wp_state)state, rows.v[i].a);
 		wp_report_wait(r, rows.v[i].a);
 		put_row(r, rows.v[i].self, 2);
-		put_objects(r, state, rows.v[i].a);
+		put_objects(r, &objects, rows.v[i].a);
 	}
+	wp_pairs_clear(&objects);
 	wp_pairs_clear(&rows);
 }
 

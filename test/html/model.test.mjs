@@ -94,6 +94,17 @@ test('threads are counted that have samples', () => {
   assert.deepEqual([m.select(p, all).threads, m.select(p, all).idle], [4, 3]);
 });
 
+test('of a range those threads are counted that were there', () => {
+  const rows = [[['main'], RUN, 10]], p = m.decode(encode([
+    ['early', 0, true, rows], ['late', 50, true, rows, true], ['without times', 0, false, rows],
+  ]));
+  const counts = (range) => { const s = m.select(p, { ...all, range }); return [s.threads, s.idle]; };
+  assert.deepEqual(counts(null), [3, 1]);
+  assert.deepEqual(counts([0, 5]), [1, 0]);
+  assert.deepEqual(counts([20, 40]), [0, 0]);
+  assert.deepEqual(counts([5, 60]), [2, 1]);
+});
+
 test('a tree adds up, its heaviest child first', () => {
   const p = server(), s = m.select(p, all), tree = m.callTree(p, s.weights), sum = m.weigh(p, tree, s.weights);
   const names = Array.from(tree.frame, (f) => (f < 0 ? 'all' : p.frames[f].name));

@@ -550,6 +550,110 @@ static void value_that_is_no_amount_is_refused(void **state)
 	}
 }
 
+static void read_anew(void)
+{
+	wp_profile_clear(&q);
+	assert_int_equal(wp_profile_init(&q), 0);
+}
+
+static void values_that_add_up_to_too_much_are_refused(void **state)
+{
+	const char *const strings[] = { "", "cpu", "nanoseconds" };
+	struct wp_buf b = WP_BUF_INIT;
+	struct wp_err err;
+
+	(void)state;
+	put_type(&b, 1, 2);
+	for (int i = 0; i < 4; i++) {
+		size_t at = wp_proto_begin(&b, 2);
+
+		wp_proto_uint(&b, 2, UINT64_C(1) << 61);
+		wp_proto_end(&b, at);
+	}
+	put_strings(&b, strings, 3);
+	assert_int_equal(read_as(&q, b.data, b.len, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "over 2^63"));
+	wp_buf_clear(&b);
+	read_anew();
+}
+
+static void units_are_those_of_go_tool_pprof(void **state)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} rows[] = {
+		{ "ns", 1 },
+		{ "nanosecond", 1 },
+		{ "us", 1000 },
+		{ "microseconds", 1000 },
+		{ "ms", 1000000 },
+		{ "millisecond", 1000000 },
+		{ "s", 1000000000 },
+		{ "sec", 1000000000 },
+		{ "seconds", 1000000000 },
+		{ "minutes", UINT64_C(60000000000) },
+		{ "hr", UINT64_C(3600000000000) },
+	};
+	struct wp_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_buf b = WP_BUF_INIT;
+
+		put_value(&b, "wall", rows[i].unit, 3);
+		assert_int_equal(read_as(&q, b.data, b.len, &err), 0);
+		assert_int_equal(q.sets[WP_PROFILE_WALL].samples[0].wall_ns,
+				 3 * rows[i].ns);
+		assert_string_equal(wp_profile_str(&q, q.meta.value_unit),
+				    "nanoseconds");
+		wp_buf_clear(&b);
+		read_anew();
+	}
+}
+
+/* As pprof-nodejs writes. */
+static void a_sample_may_count_under_another_name(void **state)
+{
+	static const char *const strings[] = { "", "sample", "count", "wall",
+					       "microseconds" };
+	struct wp_buf b = WP_BUF_INIT;
+	struct wp_err err;
+	size_t at;
+
+	(void)state;
+	put_type(&b, 1, 2);
+	put_type(&b, 3, 4);
+	at = wp_proto_begin(&b, 2);
+	wp_proto_uint(&b, 2, 5);
+	wp_proto_uint(&b, 2, 7);
+	wp_proto_end(&b, at);
+	put_strings(&b, strings, 5);
+	assert_int_equal(read_as(&q, b.data, b.len, &err), 0);
+	assert_int_equal(q.sets[WP_PROFILE_WALL].samples[0].count, 5);
+	assert_int_equal(q.sets[WP_PROFILE_WALL].samples[0].wall_ns, 7000);
+	wp_buf_clear(&b);
+	read_anew();
+}
+
+static void a_types_name_is_no_escape_sequence(void **state)
+{
+	struct wp_buf b = WP_BUF_INIT;
+	struct wp_err err;
+	char *text;
+
+	(void)state;
+	put_value(&b, "\033]0;title\007", "nanoseconds", 5000000000);
+	assert_int_equal(read_as(&q, b.data, b.len, &err), 0);
+	text = report_of(&q, q.meta.read_kind);
+	assert_non_null(strstr(text, "]0;title"));
+	assert_null(strchr(text, '\033'));
+	assert_null(strchr(text, '\007'));
+	free(text);
+	wp_buf_clear(&b);
+	read_anew();
+}
+
 static void file_without_states_has_none_in_its_report(void **state)
 {
 	static const char *const types[] = { "wall", "cpu", "delay" };
@@ -674,6 +778,10 @@ int main(int argc, char **argv)
 		T(gzip_bomb_is_refused),
 		T(profile_of_others_keeps_its_unit),
 		T(value_that_is_no_amount_is_refused),
+		T(values_that_add_up_to_too_much_are_refused),
+		T(units_are_those_of_go_tool_pprof),
+		T(a_sample_may_count_under_another_name),
+		T(a_types_name_is_no_escape_sequence),
 		T(period_is_of_its_type),
 		T(file_without_states_has_none_in_its_report),
 		T(budget_of_a_recording_bounds_no_file),

@@ -177,11 +177,16 @@ export function eachRow(p, t, range, each) {
   }
 }
 
-/* Add what T did in RANGE to WEIGHTS[stack * ncats + cat]. */
+/* Add what T did in RANGE to WEIGHTS[stack * ncats + cat].  Was it there? */
 export function addThread(p, t, range, weights) {
   const n = p.cats.length;
+  let was = !range;
 
-  eachRow(p, t, range, (stack, kind, ns) => { weights[stack * n + kind.cat] += ns; });
+  eachRow(p, t, range, (stack, kind, ns) => {
+    weights[stack * n + kind.cat] += ns;
+    was = true;
+  });
+  return was;
 }
 
 /* The weights of SELECTION {range, threads (Set of indices; null: all), off (Set of
@@ -195,9 +200,10 @@ export function select(p, selection) {
   for (const t of p.threads) {
     if (selection.threads && !selection.threads.has(t.index))
       continue;
+    if (!addThread(p, t, selection.range, selection.hideIdle && t.idle ? idle : weights))
+      continue;
     result.idle += t.idle ? t.count : 0;
     result.threads += t.count;
-    addThread(p, t, selection.range, selection.hideIdle && t.idle ? idle : weights);
   }
   for (const ns of idle)
     result.hidden += ns;

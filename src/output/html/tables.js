@@ -11,9 +11,9 @@ const ROWS = 300, PRINTED_ROWS = 40;
 const chip = (cat) => element('i', { class: 'chip', style: 'background:' + css(stateColour(cat, isDark())) });
 
 function lossesOf(p) {
-  const lines = p.counters.filter((l) => /^lost: (?!nothing)|^ticks: .*missed|ended early|^timeline:/.test(l));
+  const lines = p.counters.filter((l) => /^lost: (?!nothing)|^ticks: .*(missed|left out)|^cpu: .* records lost|^timeline:/.test(l));
 
-  return lines.length ? lines : [p.counters.length ? 'nothing' : 'not told: not a profile of wallprof'];
+  return lines.length ? lines : [p.counters.includes('lost: nothing') ? 'nothing' : 'not told: not a profile of wallprof'];
 }
 
 /* What is known of who waits for whom, if somebody waits for ever. */
@@ -149,7 +149,7 @@ function drawThreads(app) {
     ['waiting', 'waiting', of('waiting')], ['watched for', 'total', (r) => amount(p, r.total)], [id, 'tid', (r) => String(r.t.tid)]], rows, (r) => {
     const on = !!state.threads && state.threads.has(r.t.index);
     return element('td', {}, element('button', {
-      'aria-pressed': String(on), title: 'select only this ' + p.who,
+      'aria-pressed': String(on), title: (on ? 'leave out this ' : 'select this ') + p.who,
       onclick: () => {
         const threads = new Set(state.threads || []);
         if (!threads.delete(r.t.index))
