@@ -126,6 +126,7 @@ static void reap(struct timed *t)
 			t->worker.pid = 0;
 		} else if (pid == t->child) {
 			note_end(t, status);
+			t->seen_ended = true;
 		} else if (pid == t->writer) {
 			t->writer = 0;
 		}
@@ -160,15 +161,22 @@ static void take_packets(struct timed *t)
 	}
 }
 
+/* The command's parent, and its orphans' (PR_SET_CHILD_SUBREAPER). */
+static pid_t parent_of_all(const struct timed *t)
+{
+	return t->worker.pid ? t->worker.pid : getpid();
+}
+
 /* Send SIG to the command and all that it started: how many have not ended. */
 static size_t signal_all(const struct timed *t, int sig)
 {
-	if (t->worker.pid)
-		return wp_descendants_signal(t->worker.pid, sig);
-	if (!t->child)
-		return 0;
-	return wp_descendants_signal(t->child, sig) +
-	       (kill(t->child, sig) ? 0 : 1);
+	size_t n = wp_descendants_signal(parent_of_all(t), t->writer, sig);
+
+	/* With few descriptors they cannot be listed. */
+	if (n || !t->child)
+		return n;
+	return (!kill(t->child, sig) || errno == EPERM) &&
+	       !wp_descendants_has_ended(t->child);
 }
 
 /* Has any process of the command not ended?  A process whose parent ends while all are
@@ -190,39 +198,26 @@ static void wait_until(struct timed *t, uint64_t until_ns)
 		/* The terminal (SI_KERNEL) signals the others itself. */
 		if (info.si_code != SI_KERNEL)
 			signal_all(t, sig);
-		else if (t->worker.pid)
-			wp_descendants_signal_others(t->worker.pid, sig);
+		else
+			wp_descendants_signal_others(parent_of_all(t), sig);
 	}
 	reap(t);
 	take_packets(t);
 }
 
-/* Where the worker is stuck in a check, it does not reap the command: of one that two
- * looks find ended the status is the last number of /proc/PID/stat (proc(5),
- * exit_code).  Of another user's the kernel tells 0 there: the worker is killed, and the
- * command becomes a child of this process. */
+/* Where the worker is stuck in a check, it does not reap the command, which two looks then
+ * find ended.  If its status is not told, the worker is killed, and the command becomes a
+ * child of this process. */
 static void look_for_end(struct timed *t)
 {
-	char path[32], text[1024];
-	struct wp_proc_stat stat;
-	const char *last;
-	ssize_t n;
+	int status, rc = wp_descendants_status(t->child, &status);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", t->child);
-	n = wp_io_read_at(-1, path, text, sizeof(text));
-	last = n > 0 ? strrchr(text, ' ') : NULL;
-	if (!last || wp_proc_stat_parse(&stat, text, (size_t)n) ||
-	    !wp_proc_stat_has_ended(&stat))
+	if (rc == -EBUSY)
 		return;
-	if (!t->seen_ended) {
+	if (!t->seen_ended)
 		t->seen_ended = true;
-		return;
-	}
-	snprintf(path, sizeof(path), "/proc/%d/exe", t->child);
-	/* Of a zombie that may be looked at: ENOENT (fs/proc/base.c,
-	 * proc_exe_link). */
-	if (readlink(path, text, sizeof(text)) < 0 && errno != EACCES)
-		note_end(t, (int)strtol(last, NULL, 10));
+	else if (!rc)
+		note_end(t, status);
 	else if (t->worker.pid)
 		kill(t->worker.pid, SIGKILL);
 }
@@ -323,13 +318,15 @@ static void end_all(struct timed *t)
 	signal_all(t, SIGCONT);
 	while (is_any_left(t) && wp_clock_ns() < until_ns)
 		wait_until(t, wp_clock_ns() + LOOK_NS);
-	t->killed = !t->ended && !wp_descendants_has_ended(t->child);
+	t->killed = !t->ended && !wp_descendants_has_ended(t->child) &&
+		    !kill(t->child, SIGKILL);
 	until_ns = wp_clock_ns() + KILL_NS;
 	while ((signal_all(t, SIGKILL) || is_any_left(t)) &&
 	       wp_clock_ns() < until_ns)
 		wait_until(t, wp_clock_ns() + LOOK_NS);
 	n = signal_all(t, 0);
-	snprintf(text, sizeof(text), "%zu processes do not end", n);
+	snprintf(text, sizeof(text),
+		 "processes that do not end, or may not be signalled: %zu", n);
 	if (n)
 		say(t, text);
 }
@@ -457,11 +454,11 @@ static int begin(struct timed *t)
 	if (!wp_limits_leave(DUMP_FILES))
 		return begin_alone(t);
 	t->text_fd = memfd_create("wallprof", MFD_CLOEXEC);
-	t->worker.pid = wp_worker_fork(&t->worker);
+	t->worker.pid = t->text_fd < 0 ? -1 : wp_worker_fork(&t->worker);
 	if (t->worker.pid == 0)
 		exit(wp_timeout_work(t->options, t->text_fd));
-	if (t->text_fd < 0 || t->worker.pid < 0) {
-		wp_say("wallprof: fork: %s", strerror(errno));
+	if (t->worker.pid < 0) {
+		wp_say("wallprof: cannot start a worker: %s", strerror(errno));
 		return WP_EXIT_OWN_FAILURE;
 	}
 	/* Its end is the end of the socket. */
@@ -493,6 +490,9 @@ int wp_cmd_timeout(const struct wp_options *options)
 		time_out(&t);
 		return was_killed(&t) ? 128 + SIGKILL : WP_EXIT_TIMEOUT;
 	}
+	/* It removes its file no more. */
+	if (t.seen_ended && !t.is_alone)
+		end_worker(&t);
 	if (!t.ended)
 		return WP_EXIT_OWN_FAILURE;
 	return WIFSIGNALED(t.status) ? 128 + WTERMSIG(t.status) :

@@ -2,10 +2,15 @@
 /* descendants.c - see descendants.h. */
 #include "descendants.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "wallprof/children.h"
+#include "wallprof/io.h"
 #include "wallprof/procfs.h"
 
 enum { DESCENDANTS_MAX = 65536 };
@@ -23,14 +28,37 @@ bool wp_descendants_has_ended(pid_t pid)
 	return wp_proc_stat_read(&stat, pid) || wp_proc_stat_has_ended(&stat);
 }
 
-size_t wp_descendants_signal(pid_t root, int sig)
+int wp_descendants_status(pid_t pid, int *ret)
+{
+	char path[32], text[1024];
+	struct wp_proc_stat stat;
+	const char *last;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	last = n > 0 ? strrchr(text, ' ') : NULL;
+	if (!last || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	    !wp_proc_stat_has_ended(&stat))
+		return -EBUSY;
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	/* Of a zombie that may be looked at: ENOENT (fs/proc/base.c,
+	 * proc_exe_link); else exit_code, the last number (proc(5)), is 0. */
+	if (readlink(path, text, sizeof(text)) >= 0 || errno == EACCES)
+		return -EACCES;
+	*ret = (int)strtol(last, NULL, 10);
+	return 0;
+}
+
+size_t wp_descendants_signal(pid_t root, pid_t spared, int sig)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
 	size_t n = 0;
 
 	wp_descendants_list(&pids, root);
 	for (size_t i = 0; i < pids.len; i++)
-		if (!kill(pids.v[i], sig) &&
+		if (pids.v[i] != spared &&
+		    (!kill(pids.v[i], sig) || errno == EPERM) &&
 		    !wp_descendants_has_ended(pids.v[i]))
 			n++;
 	wp_tids_clear(&pids);

@@ -19,8 +19,13 @@ void wp_descendants_list(struct wp_tids *pids, pid_t root);
  * of threads that live. */
 bool wp_descendants_has_ended(pid_t pid);
 
-/* Send SIG (0: none) to ROOT's descendants; returns how many have not ended. */
-size_t wp_descendants_signal(pid_t root, int sig);
+/* The status (waitpid(2)) of PID, a zombie.  0 and *RET; -EACCES: the kernel does not tell
+ * it to who may not look at PID; -EBUSY: it is none, or not so far. */
+int wp_descendants_status(pid_t pid, int *ret);
+
+/* Send SIG (0: none) to ROOT's descendants but SPARED (0: none is); returns how many have
+ * not ended, those too that this process may not signal. */
+size_t wp_descendants_signal(pid_t root, pid_t spared, int sig);
 
 /* Send SIG to those of ROOT's descendants that have another session than this
  * process: its terminal's signals do not reach them. */

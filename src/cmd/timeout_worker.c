@@ -125,7 +125,7 @@ static void wait_until(struct command *command, uint64_t until_ns)
 	if (sig == WP_TIMEOUT_ORDER)
 		command->ordered |= info.si_pid == getppid();
 	else if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
-		wp_descendants_signal(getpid(), sig);
+		wp_descendants_signal(getpid(), 0, sig);
 	reap(command);
 }
 
@@ -217,7 +217,7 @@ static int sample_descendants(struct command *command,
 		if (rc == -EPERM && !err->code)
 			*err = why;
 	}
-	if (i < pids.len && rc != -ENOMEM)
+	if (i < pids.len && rc != -ENOMEM && command->ordered)
 		wp_say("wallprof: %zu processes; the dump has the first %zu%s",
 		       pids.len, i, i < DUMPED_MAX ? " (--dump-time)" : "");
 	wp_tids_clear(&pids);
@@ -229,7 +229,6 @@ static int sample_descendants(struct command *command,
 		wp_snapshot_finish(snapshot);
 		rc = wp_graph_build(&snapshot->dump);
 	}
-	wp_cmd_dump_say_losses(snapshot);
 	return rc;
 }
 
@@ -356,6 +355,7 @@ static void write_dump(struct command *command)
 	int rc;
 
 	rc = sample_descendants(command, &snapshot, &why);
+	wp_cmd_dump_say_losses(&snapshot);
 	were_names_cut = wp_interrupts;
 	if (rc == -ESRCH)
 		wp_err_set(&err, rc,

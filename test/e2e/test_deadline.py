@@ -255,6 +255,44 @@ def test_what_ignores_sigterm_is_killed_after_its_parent(dump_time):
     tool.stdout.close()
 
 
+def test_orphans_are_killed_without_a_worker():
+    """It may not have so many files open: the command is its own child, and so are those
+    whose parents end."""
+    script = "sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 0.1; done\" & wait"
+    tool = subprocess.Popen(["sh", "-c", 'ulimit -n 12; exec "$@"', "sh", WALLPROF, "run",
+                             "1", "--kill-after", "0.5", "--", "sh", "-c", script],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            start_new_session=True)
+    pid = int(tool.stdout.readline())
+    _, err = tool.communicate(timeout=60)
+    assert tool.returncode == 124
+    assert b"no dump" in err
+    assert not is_alive(pid)
+
+
+@ROOT_ONLY
+def test_who_may_not_be_signalled_is_not_said_to_be_killed(tmp_path):
+    """As of sudo: the command has another user's ids, real ones too."""
+    own = tmp_path / "setpriv"
+    shutil.copy(shutil.which("setpriv"), own)
+    own.chmod(0o4755)
+    for place in (tmp_path, *tmp_path.parents[:-1]):
+        place.chmod(place.stat().st_mode | 0o755)
+    tool = subprocess.Popen(
+        ["setpriv", "--reuid", "65534", "--clear-groups", WALLPROF, "run", "1",
+         "--kill-after", "0.5", "--", own, "--reuid", "0", "sh", "-c",
+         "echo $$; exec sleep 100"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pid = int(tool.stdout.readline())
+    try:
+        assert tool.wait(60) == 124
+        assert is_alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    err = tool.communicate()[1].decode()
+    assert "processes that do not end, or may not be signalled: 1" in err, err
+
+
 def ptrace(request, pid):
     assert ctypes.CDLL(None).ptrace(request, pid, None, None) == 0
 
