@@ -31,4 +31,8 @@ WP_MUST_CHECK
 ssize_t wp_packet_take(int sock, void *packet, size_t size, bool wait,
 		       int *ret_fds, size_t nfds);
 
+/* Bytes of memory that packets sent by SOCK take that the other side has not read yet
+ * (unix(7), SIOCOUTQ); 0: it is not known. */
+int wp_packet_unread(int sock);
+
 #endif

@@ -4,8 +4,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 /* Room for descriptors in a message (cmsg(3)). */
@@ -68,4 +70,11 @@ ssize_t wp_packet_take(int sock, void *packet, size_t size, bool wait,
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(ret_fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	return n;
+}
+
+int wp_packet_unread(int sock)
+{
+	int n;
+
+	return ioctl(sock, SIOCOUTQ, &n) ? 0 : n;
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "serve_writer.h"
 #include "wallprof/base_name.h"
 #include "wallprof/cgroup.h"
 #include "wallprof/io.h"
@@ -60,6 +61,21 @@ static bool runs_wallprof(pid_t pid)
 	       (its.st_dev == own.st_dev && its.st_ino == own.st_ino);
 }
 
+/* Does PID write an answer of serve?  Its child looks up names. */
+static bool is_writer(pid_t pid)
+{
+	char path[32], comm[sizeof(WP_WRITER_COMM) + 1];
+	struct wp_proc_stat stat;
+	ssize_t n;
+
+	if (wp_proc_stat_read(&stat, pid) || stat.ppid != getpid())
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	n = wp_io_read_at(-1, path, comm, sizeof(comm));
+	return n == sizeof(WP_WRITER_COMM) &&
+	       !memcmp(comm, WP_WRITER_COMM "\n", (size_t)n);
+}
+
 /* A process that may be recorded at all.  The first of wallprof may have children that it
  * did not start: of the shell that executed it, and orphans if it is PID 1. */
 static bool is_other(pid_t pid)
@@ -70,6 +86,7 @@ static bool is_other(pid_t pid)
 		return false;
 	return !wp_proc_stat_read(&stat, pid) && !stat.kernel_thread &&
 	       !wp_proc_stat_has_ended(&stat) && stat.ppid != getpid() &&
+	       !is_writer(stat.ppid) &&
 	       (stat.ppid != getppid() || !runs_wallprof(pid));
 }
 

@@ -163,7 +163,8 @@ static void tell(void *ctx, const struct wp_perf_record *record)
 		 is_wanted_by_name(follow, record))
 		add(follow, record->pid, since_name(record));
 	else if (record->type == WP_PERF_FORK && follow->options->all &&
-		 kill(record->pid, 0) && errno == ESRCH)
+		 record->parent_pid != getpid() && kill(record->pid, 0) &&
+		 errno == ESRCH)
 		follow->recorded->profile->counters.processes_lost++;
 	/* One that is recorded is let go of when its last thread has ended. */
 	if (record->type == WP_PERF_EXIT &&
@@ -196,7 +197,8 @@ static int add_tree(struct wp_follow *follow, pid_t pid)
 	int rc = wp_children_list_all(&pids, pid, TREE_MAX);
 
 	for (size_t i = 0; i < pids.len && !rc; i++)
-		add(follow, pids.v[i], 0);
+		if (!wp_choose_avoids(follow->options, pids.v[i]))
+			add(follow, pids.v[i], 0);
 	wp_tids_clear(&pids);
 	return rc == -ESRCH ? 0 : rc;
 }
@@ -204,7 +206,9 @@ static int add_tree(struct wp_follow *follow, pid_t pid)
 /* A process that was asked for by its pid must be there when the first recorder begins. */
 static int add_named(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 {
-	int rc = wp_recorded_add(follow->recorded, pid, 0, err);
+	int rc = wp_choose_avoids(follow->options, pid) ?
+			 0 :
+			 wp_recorded_add(follow->recorded, pid, 0, err);
 
 	if (rc == -ESRCH && follow->options->pids_may_end) {
 		*err = (struct wp_err)WP_ERR_INIT;

@@ -155,7 +155,7 @@ static int copy(int from, FILE *out)
 static int write_dump(struct files *f, struct wp_recording *r,
 		      const struct wp_recording_job *job)
 {
-	struct wp_serve_answer ignored;
+	struct wp_serve_answer dumped = { .status = 200 };
 	int report = job->report, rc;
 	FILE *out = begin_file(f, "txt");
 
@@ -165,7 +165,11 @@ static int write_dump(struct files *f, struct wp_recording *r,
 		fprintf(out, "%s\n\n", job->reason);
 		report = memfd_create("dump", MFD_CLOEXEC);
 		if (report >= 0)
-			wp_recording_dump(r, report, &ignored);
+			wp_recording_dump(r, report, &dumped);
+		/* That had a file of its own to remove. */
+		wp_signals_end_at_once(remove_all, f);
+		if (dumped.status != 200)
+			fprintf(out, "no dump: %s\n", dumped.text);
 	}
 	rc = report < 0 ? -errno : copy(report, out);
 	return end_file(out, rc);

@@ -104,12 +104,14 @@ static void take_kept(struct wp_hang_watch *w, const struct wp_recording *r,
 		      const struct wp_serve_answer *a,
 		      struct wp_recorder_status *status)
 {
+	char who[32] = "";
+
 	drop_report(w);
 	status->hangs_kept += a->status == 200;
 	status->hangs_failed += a->status != 200;
-	wp_say("wallprof: %s %d: %s; %s %s",
-	       r->process.pid ? "process" : "processes", r->process.pid,
-	       w->reason,
+	if (r->process.pid)
+		snprintf(who, sizeof(who), "process %d: ", r->process.pid);
+	wp_say("wallprof: %s%s; %s %s", who, w->reason,
 	       a->status == 200 ? "kept in" : "cannot keep it:", a->text);
 }
 

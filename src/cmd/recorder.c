@@ -36,6 +36,8 @@ enum {
 	STARTS_MAX = 32,
 	/* Clients that ask within so much time share a recording. */
 	SHARED_MS = 100,
+	/* Bytes of the last messages that serve has not read (max_dgram_qlen is 10). */
+	UNREAD_MAX = 8192,
 };
 /* Time between two marks, and two looks at the socket. */
 #define STEP_NS WP_NS_PER_S
@@ -120,8 +122,10 @@ static void tell(struct recorder *c)
 	s->history_bytes = c->r.history.bytes;
 	s->history_dropped = c->r.history.ndropped;
 	wp_digest_own(s);
-	/* One that is not taken is followed by another. */
-	(void)!wp_packet_send(c->sock, s, sizeof(*s), NULL, 0);
+	/* One that is not taken is followed by another; there is room for answers, which
+	 * are not, where nobody reads for a while (Ctrl-Z). */
+	if (wp_packet_unread(c->sock) < UNREAD_MAX)
+		(void)!wp_packet_send(c->sock, s, sizeof(*s), NULL, 0);
 	c->told_ns = wp_clock_ns();
 }
 

@@ -46,7 +46,7 @@ static void write_answer(struct wp_recording *r,
 	struct rlimit cpu = { seconds, seconds + GRACE_S };
 	struct wp_serve_answer a = { 0 };
 
-	prctl(PR_SET_NAME, "wp-answer");
+	prctl(PR_SET_NAME, WP_WRITER_COMM);
 	/* What the recorder holds is not held here. */
 	wp_tracer_nheld = 0;
 	/* What is too large is an error of write(2). */

@@ -8,6 +8,9 @@
 
 #include "recording.h"
 
+/* Its name (comm). */
+#define WP_WRITER_COMM "wp-answer"
+
 struct wp_writer {
 	/* Where its answer comes from, and the file that it writes to; -1: none. */
 	int result;

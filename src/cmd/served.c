@@ -60,7 +60,8 @@ static bool has_failed(const struct wp_served *s, pid_t pid)
 	uint64_t now = wp_clock_ns();
 
 	for (size_t i = 0; i < WP_SERVED_FAILED_MAX; i++)
-		if (s->failed[i].pid == pid && now - s->failed[i].ns < RETRY_NS)
+		if (s->failed[i].ns && s->failed[i].pid == pid &&
+		    now - s->failed[i].ns < RETRY_NS)
 			return true;
 	return false;
 }
@@ -201,13 +202,21 @@ static int find_word(struct wp_served *s, size_t word)
 	return rc;
 }
 
+/* Has one of several processes ended their recorder, which another follows? */
+static bool was_held_up(const struct wp_served *s)
+{
+	return s->navoided != s->navoided_before;
+}
+
 /* Have what was chosen recorded, as it may come to be any time. */
 static int find_many(struct wp_served *s)
 {
 	const size_t size = sizeof(*s->parts);
 	void *parts;
 
-	if (s->n || (s->searched_ns && !wp_choose_is_asked(s->options)))
+	if (s->n || has_failed(s, 0) ||
+	    (s->searched_ns && !wp_choose_is_asked(s->options) &&
+	     !was_held_up(s)))
 		return 0;
 	parts = s->parts ? s->parts :
 			   mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -215,6 +224,7 @@ static int find_many(struct wp_served *s)
 	if (parts == MAP_FAILED)
 		return -ENOMEM;
 	s->parts = parts;
+	s->navoided_before = s->navoided;
 	return start(s, 0);
 }
 
@@ -293,12 +303,12 @@ static void answer_for(struct wp_served *s, pid_t recorder)
 			       "the recording has ended");
 }
 
-static void note_failure(struct wp_served *s, pid_t pid)
+static void note_failure(struct wp_served *s, pid_t pid, bool would_again)
 {
 	size_t i = s->nfailed++ % WP_SERVED_FAILED_MAX;
 
 	s->failed[i].pid = pid;
-	s->failed[i].ns = wp_clock_ns();
+	s->failed[i].ns = would_again ? wp_clock_ns() : 0;
 }
 
 void wp_served_reap(struct wp_served *s, pid_t pid, int status)
@@ -320,8 +330,10 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 			       one->status.name, one->pid, WTERMSIG(status));
 		s->was_ended |= WIFSIGNALED(status) &&
 				WTERMSIG(status) == SIGTERM;
+		/* That of several begins again at once if one of them held it up. */
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
-			note_failure(s, one->pid);
+			note_failure(s, one->pid,
+				     one->pid || WIFEXITED(status));
 		s->nmistaken += WIFEXITED(status) &&
 				WEXITSTATUS(status) == MISTAKEN;
 		s->v[i] = s->v[--s->n];
@@ -463,7 +475,8 @@ void wp_served_cancel_all(struct wp_served *s)
 
 bool wp_served_is_over(const struct wp_served *s)
 {
-	return !s->n && !s->options->nserved && !wp_choose_is_asked(s->options);
+	return !s->n && !s->options->nserved &&
+	       !wp_choose_is_asked(s->options) && !was_held_up(s);
 }
 
 void wp_served_end(struct wp_served *s)

@@ -70,6 +70,9 @@ struct wp_served {
 	 * being the place of the next. */
 	struct wp_avoided avoided[WP_AVOIDED_MAX];
 	size_t navoided;
+	/* NAVOIDED when the recorder of several was started last. */
+	size_t navoided_before;
+	/* NS 0: it may begin again at once. */
 	struct {
 		pid_t pid;
 		uint64_t ns;

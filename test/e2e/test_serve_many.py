@@ -342,6 +342,25 @@ def test_an_hour_of_all_beside_a_fork_storm(serve_host, tmp_path, limit):
 
 @pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="userfaultfd(2) wants root")
+def test_a_child_that_holds_a_recorder_up_is_left_alone(serve):  # noqa: F811
+    """Of a tree of processes the others go on."""
+    shell = subprocess.Popen(["sh", "-c", f"{FIXTURES}/unserved & {FIXTURES}/waiters 5; wait"],
+                             stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        wait_until(lambda: len(children_of(shell.pid)) == 2)
+        tree = serve("--tree", shell.pid)
+        wait_until(lambda: tree.metric("wallprof_recorders_failed_total") == 1, 100)
+        wait_until(lambda: (tree.metric("wallprof_ticks_total") or 0) > 10, 100)
+        assert tree.metric("wallprof_threads{") == 7
+        tree.end()
+        assert " is recorded no more" in tree.said.decode(), tree.said
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(os.geteuid() != 0, reason="userfaultfd(2) wants root")
 def test_a_process_that_holds_a_recorder_up_is_left_alone(start, serve, tmp_path):  # noqa: F811
     """Of several processes the others go on; one that is served by its pid has no other
     recorder."""

@@ -147,6 +147,22 @@ static void it_brings_no_more_descriptors_than_asked_for(void **state)
 	}
 }
 
+static void what_is_not_read_is_counted(void **state)
+{
+	char byte;
+
+	(void)state;
+	assert_int_equal(wp_packet_unread(socks[0]), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(wp_packet_send(socks[0], "x", 1, NULL, 0), 0);
+	assert_true(wp_packet_unread(socks[0]) >= 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			wp_packet_take(socks[1], &byte, 1, true, NULL, 0), 1);
+	assert_int_equal(wp_packet_unread(socks[0]), 0);
+	assert_int_equal(wp_packet_unread(-1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +173,7 @@ int main(void)
 		TEST(none_yet_and_none_any_more_are_told_apart),
 		TEST(a_full_socket_is_an_error),
 		TEST(it_brings_no_more_descriptors_than_asked_for),
+		TEST(what_is_not_read_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
