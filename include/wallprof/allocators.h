@@ -43,6 +43,10 @@ struct wp_allocators {
 	size_t len, cap;
 	/* There may be more: not all symbols could be read. */
 	bool is_cut;
+	/* Those to be probed that the kernel would execute one step at a time; one that is
+	 * usual is among them. */
+	size_t nslow;
+	bool has_slow_usual;
 };
 
 /* Fill *RET, which is empty, with the allocator functions that IMAGE exports or, if

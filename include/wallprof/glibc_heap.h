@@ -55,9 +55,10 @@ struct wp_census {
 	/* What malloc says it has mapped; false: its account was not found. */
 	bool knows_mapped;
 	uint64_t mapped_bytes;
-	/* It took too long, or too many pages were searched for mapped chunks: the rest
-	 * was not read. */
+	/* It took too long: the rest was not read. */
 	bool is_cut;
+	/* There are more pages than are searched for mapped chunks. */
+	bool is_search_cut;
 };
 
 struct wp_census_area {

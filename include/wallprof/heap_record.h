@@ -143,6 +143,9 @@ struct wp_heap_counts {
 	__u64 samples;
 	__u64 unsent;
 	__u64 unfollowed;
+	/* Calls of mprotect that would have been sampled, had it been known whether they
+	 * make memory: the memory map was locked. */
+	__u64 unknown;
 	/* Calls that were kept as a wp_heap_return. */
 	__u64 returns;
 };

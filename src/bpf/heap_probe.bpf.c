@@ -190,7 +190,7 @@ static __always_inline void enter_mprotect(struct wp_probe_regs *regs,
 	access = access_at(start);
 	/* As many as would have been sampled, had they been new memory. */
 	if (access == NOT_KNOWN && draw(size))
-		n->unfollowed++;
+		n->unknown++;
 	if (access)
 		return;
 	id = sample(regs, size, WP_HEAP_MPROTECT, n);

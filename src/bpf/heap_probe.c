@@ -284,6 +284,7 @@ struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)
 			sum.samples += v[i].samples;
 			sum.unsent += v[i].unsent;
 			sum.unfollowed += v[i].unfollowed;
+			sum.unknown += v[i].unknown;
 		}
 	free(v);
 	return sum;

@@ -385,7 +385,6 @@ static bool calls_another(struct search *s, const struct wp_allocator *f,
  * one for some objects only. */
 static bool ends_in_another(struct search *s, const struct wp_allocator *f)
 {
-	const struct wp_allocators *others = s->ret;
 	size_t len = f->size < CODE_MAX ? (size_t)f->size : CODE_MAX, at = 0;
 	const uint8_t *code;
 	int32_t distance;
@@ -398,13 +397,9 @@ static bool ends_in_another(struct search *s, const struct wp_allocator *f)
 	code = wp_elf_image_at(s->image, off, len);
 	while (code && wp_probe_next_jump(code, len, &at, &distance)) {
 		uint64_t svma = f->svma + at + (uint64_t)(int64_t)distance;
+		enum wp_heap_call call = svma == f->svma ? WP_HEAP_TRIAL :
+							   call_at(s, svma);
 
-		enum wp_heap_call call = WP_HEAP_TRIAL;
-
-		for (size_t i = 0; i < others->len; i++)
-			if (others->v[i].svma == svma && svma != f->svma)
-				call = others->v[i].call;
-		(void)is_link_to_known(s, svma, &call);
 		if (call == WP_HEAP_MALLOC || call == WP_HEAP_MEMALIGN ||
 		    call == WP_HEAP_NEW)
 			return true;
@@ -483,8 +478,13 @@ int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
 		struct wp_allocator f = ret->v[i];
 
 		f.is_probed |= s.has_malloc && can_be_probed(f.call);
-		if (!f.is_probed || place_probe(&s, &f))
-			ret->v[n++] = f;
+		if (f.is_probed && !place_probe(&s, &f))
+			continue;
+		ret->v[n++] = f;
+		if (f.is_probed && !f.is_cheap) {
+			ret->nslow++;
+			ret->has_slow_usual |= f.is_usual;
+		}
 	}
 	ret->len = n;
 	if (n)

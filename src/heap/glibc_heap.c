@@ -330,7 +330,10 @@ static void count_mapped(struct census *c)
 			uint64_t size = mapped_at(c, avma, end);
 			struct wp_census_count one = { size != 0, size };
 
-			ret->is_cut = ++npages > PAGES_MAX;
+			if (npages++ == PAGES_MAX) {
+				ret->is_search_cut = true;
+				return;
+			}
 			add(&ret->mapped[wp_census_class(size)], &one);
 			add(&ret->in_mapped, &one);
 			avma += size ? size : m->page;

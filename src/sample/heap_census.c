@@ -367,8 +367,10 @@ static size_t put_census(char *text, size_t size, const struct wp_census *c)
 			      " (%" PRIu64 " of them not read)", unread);
 	if (c->is_cut)
 		n += snprintf(text + n, size - (size_t)n,
-			      " (not whole: it took over 10 s, or over 1 GiB "
-			      "was searched for mapped chunks)");
+			      " (not whole: it took over 10 s)");
+	if (c->is_search_cut)
+		n += snprintf(text + n, size - (size_t)n,
+			      " (not all memory was searched for mapped ones)");
 	if (c->torn_bytes)
 		n += snprintf(text + n, size - (size_t)n,
 			      " (%" PRIu64 " of them no chunks: changed while "

@@ -114,8 +114,10 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 		h->next_look_ns = now + FIRST_LOOK_NS;
 		return 0;
 	}
-	/* Of what others allocate and free, little could be told. */
-	if (!rc && h->sites.slow_file[0] && !target->loop->options.heap_large &&
+	/* Of what others allocate and free, little could be told; one that comes later
+	 * may not be the allocator. */
+	if (!rc && h->state != WP_HEAP_SAMPLING && h->sites.slow_file[0] &&
+	    !target->loop->options.heap_large &&
 	    !target->loop->options.heap_anyway)
 		return say_slow(target, err);
 	if (rc || h->state != WP_HEAP_SEARCHING)

@@ -98,13 +98,14 @@ static int add_searched(struct wp_heap_sites *sites, uint32_t id,
 	return 0;
 }
 
-/* Have *RET, borrowed until the next call, be what IMAGE has, which is searched once.  0 or
- * -ENOMEM. */
+/* Have *RET, borrowed until the next call, be what MODULE's file has, which is searched
+ * once.  0 or -ENOMEM. */
 static int find_functions(struct wp_heap_sites *sites,
 			  const struct wp_target *target,
-			  struct wp_elf_image *image,
+			  const struct wp_unwind_module *module,
 			  struct wp_heap_functions **ret)
 {
+	struct wp_elf_image *image = module->image;
 	bool all = is_program(target, image), has_probes = false;
 	struct wp_heap_functions *f;
 	int rc;
@@ -129,6 +130,9 @@ static int find_functions(struct wp_heap_sites *sites,
 	}
 	sites->nfunctions++;
 	sites->ncut += f->found.is_cut;
+	sites->nslow += f->found.nslow;
+	if (f->found.has_slow_usual && !sites->slow_file[0])
+		add_name(sites->slow_file, path_of(target, module));
 	*ret = f;
 	return 0;
 }
@@ -284,17 +288,6 @@ static void path_of_file(const struct wp_target *target,
 			 (unsigned long)module->end_avma);
 }
 
-/* The kernel would execute F of MODULE one step at a time. */
-static void note_slow(struct wp_heap_sites *sites,
-		      const struct wp_target *target,
-		      const struct wp_unwind_module *module,
-		      const struct wp_allocator *f)
-{
-	sites->nslow++;
-	if (f->is_usual && !sites->slow_file[0])
-		add_name(sites->slow_file, path_of(target, module));
-}
-
 /* Enter the functions of FILE, which MODULE is of, and have those probed that can be. */
 static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		       struct wp_heap_probe *probe,
@@ -317,10 +310,8 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 			.mapping = module->mapping,
 		};
 
-		if (f->is_probed && !f->is_cheap) {
-			range.is_probed = target->loop->options.heap_anyway;
-			note_slow(sites, target, module, f);
-		}
+		if (!f->is_cheap)
+			range.is_probed &= target->loop->options.heap_anyway;
 		if (is_wanted(target, &range) && n < WP_HEAP_SITES_MAX)
 			probed[n++] = (struct wp_heap_site){ f->probe_off,
 							     f->call };
@@ -380,7 +371,7 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 	else if (!module->image)
 		return 0;
 	else
-		rc = find_functions(sites, target, module->image, &file);
+		rc = find_functions(sites, target, module, &file);
 	if (!rc && file && file->found.len)
 		rc = probe_found(sites, target, probe, module, file, err);
 	if (rc)

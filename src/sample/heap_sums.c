@@ -20,6 +20,7 @@ static void add_counts(struct wp_heap_counts *to,
 	to->samples += from->samples;
 	to->unsent += from->unsent;
 	to->unfollowed += from->unfollowed;
+	to->unknown += from->unknown;
 }
 
 /* Note why TARGET's allocations are not all in the profile. */
@@ -96,8 +97,13 @@ static void put_lacks(char *text, size_t size, const struct wp_heap_sums *sums)
 	if (sums->counts.unfollowed)
 		n += snprintf(text + n, size - (size_t)n,
 			      "; %llu objects are not known to be in use, for "
-			      "want of room, or as the memory map was locked",
+			      "want of room",
 			      (unsigned long long)sums->counts.unfollowed);
+	if (sums->counts.unknown)
+		n += snprintf(text + n, size - (size_t)n,
+			      "; %llu calls of mprotect are not in it, as the "
+			      "memory map was locked then",
+			      (unsigned long long)sums->counts.unknown);
 	if (sums->nslow)
 		n += snprintf(text + n, size - (size_t)n,
 			      "; calls of %zu functions are not in it, each "

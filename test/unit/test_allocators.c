@@ -337,6 +337,8 @@ static void what_a_file_has_of_its_own(void **state)
 	assert_true(found.v[ALIGNED_ALLOC].is_probed);
 	assert_true(found.v[FREE].is_probed);
 	assert_false(found.v[FREE].is_cheap);
+	/* Others than free are slow there too. */
+	assert_true(found.nslow >= 1 && found.has_slow_usual);
 	assert_true(found.v[MALLOC].is_usual && found.v[FREE].is_usual);
 	assert_false(found.v[ALIGNED_ALLOC].is_usual ||
 		     found.v[JE_REALLOC].is_usual);

@@ -285,8 +285,8 @@ static void what_is_not_read_is_said(void **state)
 		{ 1000, 900, 0, false, "(100 of them not read)", 0 },
 		{ 1000, 899, 0, false, "(101 of them not read)", 1 },
 		{ 1000, 0, 0, true,
-		  "(1000 of them not read) (not whole: it took over 10 s,", 1 },
-		{ 1000, 1000, 0, true, "(not whole: it took over 10 s,", 1 },
+		  "(1000 of them not read) (not whole: it took over 10 s)", 1 },
+		{ 1000, 1000, 0, true, "(not whole: it took over 10 s)", 1 },
 		{ 1000, 1000, 100, false, "(100 of them no chunks: ", 0 },
 		{ 1000, 1000, 101, false, "(101 of them no chunks: ", 1 },
 		/* The heap has shrunk meanwhile. */

@@ -173,11 +173,13 @@ static void what_is_not_in_it_is_said(void **state)
 	(void)state;
 	probes[0].cannot = true;
 	probes[0].counts.unfollowed = 7;
+	probes[0].counts.unknown = 5;
 	heaps[0].noverwritten = 2;
 	heaps[0].sites.nplaces = 9;
 	heaps[0].sites.nslow = 3;
 	heaps[1].sites.nplaces = 5;
 	describe(2);
+	assert_says("; 5 calls of mprotect are not in it, as the memory map ");
 	assert_says("; calls of 3 functions are not in it, each probe on ");
 	assert_says("; memory that mprotect makes usable is not in it (");
 	assert_says("; 7 objects are not known to be in use, for want of room");
