@@ -59,6 +59,8 @@ struct timed {
 	struct wp_worker worker;
 	/* Too few descriptors for a worker: the command is a child of this process. */
 	bool is_alone;
+	/* This process has, or may get, children that it did not start. */
+	bool has_others;
 	/* The command; 0: not started, or it has ended. */
 	pid_t child;
 	/* Status by waitpid(2), valid if ENDED. */
@@ -161,22 +163,18 @@ static void take_packets(struct timed *t)
 	}
 }
 
-/* The command's parent, and its orphans' (PR_SET_CHILD_SUBREAPER). */
-static pid_t parent_of_all(const struct timed *t)
-{
-	return t->worker.pid ? t->worker.pid : getpid();
-}
-
 /* Send SIG to the command and all that it started: how many have not ended. */
 static size_t signal_all(const struct timed *t, int sig)
 {
-	size_t n = wp_descendants_signal(parent_of_all(t), t->writer, sig);
+	size_t n = 0;
 
-	/* With few descriptors they cannot be listed. */
-	if (n || !t->child)
-		return n;
-	return (!kill(t->child, sig) || errno == EPERM) &&
-	       !wp_descendants_has_ended(t->child);
+	if (t->worker.pid)
+		return wp_descendants_signal(t->worker.pid, 0, sig);
+	/* Orphans are this process's children (PR_SET_CHILD_SUBREAPER). */
+	if (!t->has_others)
+		n = wp_descendants_signal(getpid(), t->writer, sig);
+	/* With few descriptors nothing can be listed. */
+	return n || !t->child ? n : wp_descendants_signal_with(t->child, sig);
 }
 
 /* Has any process of the command not ended?  A process whose parent ends while all are
@@ -198,8 +196,8 @@ static void wait_until(struct timed *t, uint64_t until_ns)
 		/* The terminal (SI_KERNEL) signals the others itself. */
 		if (info.si_code != SI_KERNEL)
 			signal_all(t, sig);
-		else
-			wp_descendants_signal_others(parent_of_all(t), sig);
+		else if (t->worker.pid)
+			wp_descendants_signal_others(t->worker.pid, sig);
 	}
 	reap(t);
 	take_packets(t);
@@ -451,6 +449,7 @@ static int begin(struct timed *t)
 	wp_worker_keep(&old);
 	/* Should the worker be killed. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	t->has_others = getpid() == 1 || wp_descendants_has_any(getpid());
 	if (!wp_limits_leave(DUMP_FILES))
 		return begin_alone(t);
 	t->text_fd = memfd_create("wallprof", MFD_CLOEXEC);

@@ -50,6 +50,13 @@ int wp_descendants_status(pid_t pid, int *ret)
 	return 0;
 }
 
+/* Send SIG to PID; true: that has not ended. */
+static bool send_to(pid_t pid, int sig)
+{
+	return (!kill(pid, sig) || errno == EPERM) &&
+	       !wp_descendants_has_ended(pid);
+}
+
 size_t wp_descendants_signal(pid_t root, pid_t spared, int sig)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
@@ -57,12 +64,25 @@ size_t wp_descendants_signal(pid_t root, pid_t spared, int sig)
 
 	wp_descendants_list(&pids, root);
 	for (size_t i = 0; i < pids.len; i++)
-		if (pids.v[i] != spared &&
-		    (!kill(pids.v[i], sig) || errno == EPERM) &&
-		    !wp_descendants_has_ended(pids.v[i]))
-			n++;
+		n += pids.v[i] != spared && send_to(pids.v[i], sig);
 	wp_tids_clear(&pids);
 	return n;
+}
+
+size_t wp_descendants_signal_with(pid_t pid, int sig)
+{
+	return wp_descendants_signal(pid, 0, sig) + send_to(pid, sig);
+}
+
+bool wp_descendants_has_any(pid_t pid)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	bool any;
+
+	wp_descendants_list(&pids, pid);
+	any = pids.len;
+	wp_tids_clear(&pids);
+	return any;
 }
 
 void wp_descendants_signal_others(pid_t root, int sig)

@@ -27,6 +27,12 @@ int wp_descendants_status(pid_t pid, int *ret);
  * not ended, those too that this process may not signal. */
 size_t wp_descendants_signal(pid_t root, pid_t spared, int sig);
 
+/* The same of PID and its descendants. */
+size_t wp_descendants_signal_with(pid_t pid, int sig);
+
+/* Has PID descendants? */
+bool wp_descendants_has_any(pid_t pid);
+
 /* Send SIG to those of ROOT's descendants that have another session than this
  * process: its terminal's signals do not reach them. */
 void wp_descendants_signal_others(pid_t root, int sig);

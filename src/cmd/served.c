@@ -213,6 +213,7 @@ static int find_many(struct wp_served *s)
 {
 	const size_t size = sizeof(*s->parts);
 	void *parts;
+	int rc;
 
 	if (s->n || has_failed(s, 0) ||
 	    (s->searched_ns && !wp_choose_is_asked(s->options) &&
@@ -224,8 +225,10 @@ static int find_many(struct wp_served *s)
 	if (parts == MAP_FAILED)
 		return -ENOMEM;
 	s->parts = parts;
-	s->navoided_before = s->navoided;
-	return start(s, 0);
+	rc = start(s, 0);
+	if (!rc)
+		s->navoided_before = s->navoided;
+	return rc;
 }
 
 static int find_all(struct wp_served *s)
@@ -332,8 +335,7 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 				WTERMSIG(status) == SIGTERM;
 		/* That of several begins again at once if one of them held it up. */
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
-			note_failure(s, one->pid,
-				     one->pid || WIFEXITED(status));
+			note_failure(s, one->pid, one->pid || !was_held_up(s));
 		s->nmistaken += WIFEXITED(status) &&
 				WEXITSTATUS(status) == MISTAKEN;
 		s->v[i] = s->v[--s->n];
