@@ -333,9 +333,11 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 			       one->status.name, one->pid, WTERMSIG(status));
 		s->was_ended |= WIFSIGNALED(status) &&
 				WTERMSIG(status) == SIGTERM;
-		/* That of several begins again at once if one of them held it up. */
+		/* That of several begins again at once if a signal ended it, as where
+		 * one of them held it up. */
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
-			note_failure(s, one->pid, one->pid || !was_held_up(s));
+			note_failure(s, one->pid,
+				     one->pid || WIFEXITED(status));
 		s->nmistaken += WIFEXITED(status) &&
 				WEXITSTATUS(status) == MISTAKEN;
 		s->v[i] = s->v[--s->n];
