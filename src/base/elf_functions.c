@@ -12,8 +12,9 @@ enum {
 	PIECE = 256,
 	/* Chromium has 3 million. */
 	SYMBOLS_MAX = 16 << 20,
-	/* Names are read whole, or else from where one is sought, so many bytes so often
-	 * at the most: linkers write most in the order of symbols. */
+	/* A table of up to NAMES_WHOLE bytes of names is read at once; a larger one by
+	 * NAMES_PIECE bytes from the name that is sought, NAMES_READS times at most.
+	 * Linkers write most names in the order of symbols. */
 	NAMES_WHOLE = 1 << 20,
 	NAMES_PIECE = 4096,
 	NAMES_READS = 1 << 20,

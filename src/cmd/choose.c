@@ -68,7 +68,9 @@ static bool is_writer(pid_t pid)
 	struct wp_proc_stat stat;
 	ssize_t n;
 
-	if (wp_proc_stat_read(&stat, pid) || stat.ppid != getpid())
+	/* Of most processes one call tells, as a writer has this process's session. */
+	if (getsid(pid) != getsid(0) || wp_proc_stat_read(&stat, pid) ||
+	    stat.ppid != getpid())
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	n = wp_io_read_at(-1, path, comm, sizeof(comm));

@@ -489,7 +489,7 @@ int wp_cmd_timeout(const struct wp_options *options)
 		time_out(&t);
 		return was_killed(&t) ? 128 + SIGKILL : WP_EXIT_TIMEOUT;
 	}
-	/* It removes its file no more. */
+	/* The worker removes its file no more. */
 	if (t.seen_ended && !t.is_alone)
 		end_worker(&t);
 	if (!t.ended)

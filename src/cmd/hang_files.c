@@ -166,7 +166,7 @@ static int write_dump(struct files *f, struct wp_recording *r,
 		report = memfd_create("dump", MFD_CLOEXEC);
 		if (report >= 0)
 			wp_recording_dump(r, report, &dumped);
-		/* That had a file of its own to remove. */
+		/* The dump had a file of its own to remove. */
 		wp_signals_end_at_once(remove_all, f);
 		if (dumped.status != 200)
 			fprintf(out, "no dump: %s\n", dumped.text);

@@ -36,7 +36,7 @@ enum {
 	STARTS_MAX = 32,
 	/* Clients that ask within so much time share a recording. */
 	SHARED_MS = 100,
-	/* Bytes of the last messages that serve has not read (max_dgram_qlen is 10). */
+	/* Memory of unread messages past which no status is sent (max_dgram_qlen: 10). */
 	UNREAD_MAX = 8192,
 };
 /* Time between two marks, and two looks at the socket. */

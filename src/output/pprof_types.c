@@ -5,7 +5,7 @@
 #include "pprof_fields.h"
 #include "pprof_read.h"
 
-/* Is UNIT that of NAME, or more than one of these? */
+/* Is UNIT the word NAME, or its plural? */
 static bool is_unit(const char *unit, const char *name)
 {
 	size_t n = strlen(name);
@@ -18,21 +18,26 @@ static bool is_unit(const char *unit, const char *name)
 static uint64_t scale_of(const char *unit)
 {
 	static const struct {
-		const char *name, *brief;
+		const char *name;
 		uint64_t ns;
 	} units[] = {
-		{ "nanosecond", "ns", 1 },
-		{ "microsecond", "us", 1000 },
-		{ "millisecond", "ms", 1000000 },
-		{ "second", "s", 1000000000 },
-		{ "second", "sec", 1000000000 },
-		{ "minute", "min", UINT64_C(60000000000) },
-		{ "hour", "hr", UINT64_C(3600000000000) },
+		{ "nanosecond", 1 },
+		{ "ns", 1 },
+		{ "microsecond", 1000 },
+		{ "us", 1000 },
+		{ "millisecond", 1000000 },
+		{ "ms", 1000000 },
+		{ "second", 1000000000 },
+		{ "sec", 1000000000 },
+		{ "s", 1000000000 },
+		{ "minute", UINT64_C(60000000000) },
+		{ "min", UINT64_C(60000000000) },
+		{ "hour", UINT64_C(3600000000000) },
+		{ "hr", UINT64_C(3600000000000) },
 	};
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (is_unit(unit, units[i].name) ||
-		    is_unit(unit, units[i].brief))
+		if (is_unit(unit, units[i].name))
 			return units[i].ns;
 	return 0;
 }

@@ -270,14 +270,20 @@ def test_orphans_are_killed_without_a_worker():
     assert not is_alive(pid)
 
 
+def setuid_copy(where, name):
+    """A copy of program NAME in WHERE that anybody may execute as its owner."""
+    own = where / name
+    shutil.copy(shutil.which(name), own)
+    own.chmod(0o4755)
+    for place in (where, *where.parents[:-1]):
+        place.chmod(place.stat().st_mode | 0o755)
+    return own
+
+
 @ROOT_ONLY
 def test_who_may_not_be_signalled_is_not_said_to_be_killed(tmp_path):
     """As of sudo: the command has another user's ids, real ones too."""
-    own = tmp_path / "setpriv"
-    shutil.copy(shutil.which("setpriv"), own)
-    own.chmod(0o4755)
-    for place in (tmp_path, *tmp_path.parents[:-1]):
-        place.chmod(place.stat().st_mode | 0o755)
+    own = setuid_copy(tmp_path, "setpriv")
     tool = subprocess.Popen(
         ["setpriv", "--reuid", "65534", "--clear-groups", WALLPROF, "run", "1",
          "--kill-after", "0.5", "--", own, "--reuid", "0", "sh", "-c",
@@ -301,11 +307,7 @@ def ptrace(request, pid):
 def test_the_status_of_another_users_command_is_its_own(tmp_path):
     """What looks is stuck, so that nobody reaps a command whose status may not be
     read from /proc."""
-    own = tmp_path / "timeout"
-    shutil.copy(shutil.which("timeout"), own)
-    own.chmod(0o4755)
-    for place in (tmp_path, *tmp_path.parents[:-1]):
-        place.chmod(place.stat().st_mode | 0o755)
+    own = setuid_copy(tmp_path, "timeout")
     tool = subprocess.Popen(
         ["setpriv", "--reuid", "65534", "--clear-groups", WALLPROF, "--timeout",
          "60", "--", own, "2", "sleep", "60"], stdin=subprocess.DEVNULL,
