@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "text_scan.h"
@@ -76,11 +77,12 @@ int wp_proc_sched_parse(uint64_t *ret_ns, const char *text, size_t len)
 	return -EBADMSG;
 }
 
-/* se.exec_start of the calling thread is as old as the last tick, unless it has
- * just been scheduled: yield first. */
+/* se.exec_start of the calling thread is as old as the last tick.  The kernel brings it up
+ * to date to tell the thread's CPU time (kernel/sched/core.c, task_sched_runtime). */
 static void read_here(int fd, struct wp_sched_cpu *ret)
 {
 	uint64_t until_ns = wp_clock_ns() + READINGS_NS, before = 0;
+	struct timespec cpu_time;
 	char text[4096];
 
 	while (before < until_ns) {
@@ -88,7 +90,7 @@ static void read_here(int fd, struct wp_sched_cpu *ret)
 		ssize_t n;
 
 		before = wp_clock_ns();
-		sched_yield();
+		(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_time);
 		n = wp_io_pread(fd, text, sizeof(text));
 		after = wp_clock_ns();
 		if (n < 0 || wp_proc_sched_parse(&own, text, (size_t)n))

@@ -269,6 +269,59 @@ static void waits_are_right_on_every_cpu_from_every_cpu(void **state)
 	wp_sched_clock_clear(&clock);
 }
 
+struct spinner {
+	atomic_bool runs, ends;
+};
+
+static void *spin(void *arg)
+{
+	struct spinner *s = arg;
+
+	atomic_store(&s->runs, true);
+	while (!atomic_load(&s->ends))
+		;
+	return NULL;
+}
+
+/* To give others the CPU, and to be given it again, takes milliseconds. */
+static void a_cpu_that_others_want_has_a_clock(void **state)
+{
+	struct wp_sched_clock clock = WP_SCHED_CLOCK_INIT;
+	struct spinner spinners[3] = { 0 };
+	const struct wp_sched_cpu *found;
+	pthread_t threads[3];
+	pthread_attr_t attr;
+	cpu_set_t one;
+	int cpu = sched_getcpu();
+
+	(void)state;
+	if (access("/proc/self/sched", R_OK))
+		skip();
+	CPU_ZERO(&one);
+	CPU_SET((size_t)cpu, &one);
+	assert_int_equal(pthread_attr_init(&attr), 0);
+	assert_int_equal(pthread_attr_setaffinity_np(&attr, sizeof(one), &one),
+			 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			pthread_create(&threads[i], &attr, spin, &spinners[i]),
+			0);
+		while (!atomic_load(&spinners[i].runs))
+			usleep(1000);
+	}
+	for (int i = 0; i < 8; i++) {
+		found = wp_sched_clock_find(&clock, cpu);
+		assert_non_null(found);
+		assert_in_range(found->error_ns, 0, WP_NS_PER_MS);
+		wp_sched_clock_clear(&clock);
+	}
+	for (int i = 0; i < 3; i++) {
+		atomic_store(&spinners[i].ends, true);
+		pthread_join(threads[i], NULL);
+	}
+	pthread_attr_destroy(&attr);
+}
+
 static int count_descriptors(void)
 {
 	struct stat st;
@@ -342,6 +395,7 @@ int main(void)
 		cmocka_unit_test(each_line_begins_behind_a_newline),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(a_clock_is_read_again_when_it_is_old),
+		cmocka_unit_test(a_cpu_that_others_want_has_a_clock),
 		cmocka_unit_test(arithmetic_of_a_wait),
 		cmocka_unit_test(waits_are_right_on_every_cpu_from_every_cpu),
 		cmocka_unit_test(a_cpu_that_is_not_ours_has_no_clock),
