@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "arch.h"
+#include "go_row.h"
 #include "leaf_i386.h"
 #include "prover.h"
 #include "wallprof/lower_bound.h"
@@ -393,6 +394,10 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	if (result != WP_STEP_OK) {
 		if (result == WP_STEP_TOO_SLOW)
 			read_ahead(w);
+		/* No code is there: what lies above may end a stack, but not this. */
+		if (result == WP_STEP_ROOT && w->step.is_return &&
+		    !w->step.module)
+			result = WP_STEP_NO_INFO;
 		*ret_end = end_of(result, &w->step);
 		return false;
 	}
@@ -410,13 +415,27 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	return true;
 }
 
+/* Was the last step out of a function of Go's?  A goroutine's first returns to
+ * runtime.goexit. */
+static bool came_from_go(const struct walk *w)
+{
+	const struct wp_unwind_module *m = w->step.module;
+	uint64_t pc_avma = w->stack->frames[w->stack->depth - 1].pc_avma;
+	struct wp_cfi_row row;
+
+	return w->may_have_info &&
+	       wp_go_row(m->image, pc_avma - w->step.is_return - m->bias,
+			 &row) == WP_STEP_OK;
+}
+
 /* Has the last step found a return address of 0?  With a frame pointer of 0 it
  * marks the first function (psABI 3.4.1), else it is no code address. */
 static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
 {
 	if (w->regs.v[WP_REG_PC])
 		return false;
-	*ret_end = wp_reg_known(&w->regs, WP_REG_FP) && !w->regs.v[WP_REG_FP] ?
+	*ret_end = wp_reg_known(&w->regs, WP_REG_FP) && !w->regs.v[WP_REG_FP] &&
+				   !came_from_go(w) ?
 			   WP_END_ROOT :
 			   WP_END_NO_MODULE;
 	return true;

@@ -678,6 +678,13 @@ static void every_end_has_its_reason(void **state)
 		assert_int_equal(walk_from(&f, i, plain), WP_END_NO_MODULE);
 		assert_int_equal(f.out.stack.depth, 2);
 		assert_int_equal(f.out.frames[1].mapping, WP_MAPPING_NONE);
+		/* Though what lies above looks like a stack's first frame record. */
+		wp_reg_set(&f.regs, DW_RBP, STACK + 8);
+		f.words[1] = 0;
+		f.words[2] = BIAS + first + 5;
+		assert_int_equal(walk_from(&f, i, plain), WP_END_NO_MODULE);
+		assert_int_equal(f.out.stack.depth, 2);
+		wp_reg_set(&f.regs, DW_RBP, 1);
 		f.words[0] = BIAS + stuck + 5;
 		assert_int_equal(walk_from(&f, i, plain), WP_END_NO_PROGRESS);
 		assert_int_equal(f.out.stack.depth, 2);
