@@ -374,9 +374,14 @@ static int take_two_snapshots(struct session *s, struct wp_err *err)
 		s->snapshot.dump.interval_ns = wp_clock_ns() - start_ns;
 		rc = make_dump(s, err);
 	}
-	if (!rc)
-		wp_dumped_mark_still(&s->dumped, &s->snapshot);
-	return rc;
+	if (rc)
+		return rc;
+	wp_dumped_mark_still(&s->dumped, &s->snapshot);
+	if (wp_dumped_wants_look(&s->snapshot)) {
+		sleep_until(wp_clock_ns() + s->options->look_interval_ns);
+		wp_dumped_look_again(&s->snapshot);
+	}
+	return 0;
 }
 
 static int report_verdict(struct session *s, struct wp_err *err)
