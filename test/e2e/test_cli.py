@@ -349,11 +349,10 @@ def test_rates(start, profile, args, hz):
     assert abs(p.period - 1e9 / hz) < 1e9 / hz * 0.01
     assert abs(run.counter("Hz asked") - hz) < 0.1, run.err
     # Each tick is made, or said to have been missed; there is one at the start
-    # and one at the end.
+    # and one at the end, which may be late.
     made, missed = ticks(p), run.counter("missed")
     seconds = p.duration_nanos / 1e9
-    want = seconds * hz
-    assert abs(made + missed - want) < 0.05 * want + 4, run.err
+    assert 0.95 * 1.5 * hz - 4 < made + missed < 1.05 * seconds * hz + 4, run.err
     assert abs(run.counter("Hz achieved") - made / seconds) < (
         0.05 * hz + 2 / seconds), run.err
 

@@ -5,10 +5,11 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from conftest import tids_of, wait_until
+from conftest import tids_of, tree_of, wait_until
 from hangs import Dump, check
 from test_hang_pipes import is_blocked
 
@@ -185,7 +186,9 @@ def test_a_lock_that_is_held_for_a_child(tmp_path, work, verdict, way):
             waiter = int(proc.stdout.readline())
             wait_until(lambda: begun.exists() and is_blocked(waiter, [FLOCK]))
             # The child may just have begun to sleep.
-            wait_until(lambda: verdict == check(waiter).verdict,
-                       seconds=10 if verdict == "no progress" else 0)
+            deadline = time.monotonic() + (10 if verdict == "no progress" else 0)
+            while (found := check(waiter)).verdict != verdict:
+                assert time.monotonic() < deadline, (found.why, found.dump,
+                                                     tree_of(proc.pid))
         finally:
             os.killpg(proc.pid, signal.SIGKILL)
