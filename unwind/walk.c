@@ -394,7 +394,7 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	if (result != WP_STEP_OK) {
 		if (result == WP_STEP_TOO_SLOW)
 			read_ahead(w);
-		/* No code is there: what lies above may end a stack, but not this. */
+		/* No code is there: the frame record above ends another stack. */
 		if (result == WP_STEP_ROOT && w->step.is_return &&
 		    !w->step.module)
 			result = WP_STEP_NO_INFO;
@@ -415,8 +415,8 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	return true;
 }
 
-/* Was the last step out of a function of Go's?  A goroutine's first returns to
- * runtime.goexit. */
+/* Was the last step out of a function of Go's?  The first function of a goroutine returns
+ * to runtime.goexit. */
 static bool came_from_go(const struct walk *w)
 {
 	const struct wp_unwind_module *m = w->step.module;

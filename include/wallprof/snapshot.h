@@ -126,6 +126,10 @@ WP_MUST_CHECK
 int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
 		    struct wp_err *err);
 
+/* Has dump.threads[THREAD], whose timeslices after its sample are known, run since, been
+ * woken, or ended? */
+bool wp_snapshot_has_run(const struct wp_snapshot *snapshot, uint32_t thread);
+
 /* Take the process that was added last out again, if it has no thread: it ended before
  * it was read, and nobody asked for it by its pid. */
 void wp_snapshot_drop_last(struct wp_snapshot *snapshot);

@@ -238,63 +238,35 @@ void wp_dumped_mark_still(const struct wp_dumped *dumped,
 	}
 }
 
-/* Does T, of a peer, wait since a time that is not known?  So does one that was moved to
- * another CPU asleep (kernel/sched/fair.c, migrate_task_rq_fair). */
-static bool is_timeless(const struct wp_dump_thread *t)
+/* Is thread I of a peer, and is it not known since when the thread waits?  The kernel
+ * forgets that of a thread which it moves to another CPU asleep (kernel/sched/fair.c,
+ * migrate_task_rq_fair). */
+static bool is_timeless(const struct wp_dump *dump, uint32_t i)
 {
-	return t->state == WP_STATE_WAITING &&
+	const struct wp_dump_thread *t = &dump->threads[i];
+
+	return dump->processes[t->process].is_peer &&
+	       t->state == WP_STATE_WAITING &&
 	       t->times.waited_ns == UINT64_MAX &&
 	       t->times.slices_after != UINT64_MAX;
 }
 
-static bool has_timeless(const struct wp_dump *dump,
-			 const struct wp_dump_process *p)
-{
-	uint32_t i = 0;
-
-	while (p->is_peer && i < p->nthreads &&
-	       !is_timeless(&dump->threads[p->first_thread + i]))
-		i++;
-	return p->is_peer && i < p->nthreads;
-}
-
 bool wp_dumped_wants_look(const struct wp_snapshot *snapshot)
 {
-	const struct wp_dump *dump = &snapshot->dump;
-
-	for (uint32_t i = 0; i < dump->nprocesses; i++)
-		if (has_timeless(dump, &dump->processes[i]))
+	for (uint32_t i = 0; i < snapshot->dump.nthreads; i++)
+		if (is_timeless(&snapshot->dump, i))
 			return true;
 	return false;
-}
-
-static void look_at_peer(struct wp_dump *dump, const struct wp_dump_process *p,
-			 const struct wp_process *process)
-{
-	struct wp_thread_times now = WP_THREAD_TIMES_INIT;
-
-	if (wp_thread_times_read(&now, process))
-		return;
-	for (uint32_t i = 0; i < p->nthreads; i++) {
-		struct wp_dump_thread *t = &dump->threads[p->first_thread + i];
-		const struct wp_thread_time *time;
-
-		if (!is_timeless(t))
-			continue;
-		time = wp_thread_times_find(&now, t->tid);
-		t->times.still = time && time->slices == t->times.slices_after;
-	}
-	wp_thread_times_clear(&now);
 }
 
 void wp_dumped_look_again(struct wp_snapshot *snapshot)
 {
 	struct wp_dump *dump = &snapshot->dump;
 
-	for (uint32_t i = 0; i < dump->nprocesses; i++)
-		if (has_timeless(dump, &dump->processes[i]))
-			look_at_peer(dump, &dump->processes[i],
-				     &snapshot->processes[i]->process);
+	for (uint32_t i = 0; i < dump->nthreads; i++)
+		if (is_timeless(dump, i))
+			dump->threads[i].times.still = !wp_snapshot_has_run(
+				snapshot, i);
 }
 
 void wp_dumped_clear(struct wp_dumped *dumped)

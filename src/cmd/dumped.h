@@ -43,11 +43,11 @@ int wp_dumped_sample(const struct wp_dumped *dumped,
 void wp_dumped_mark_still(const struct wp_dumped *dumped,
 			  struct wp_snapshot *snapshot);
 
-/* Did the mark leave out threads of peers that wait since a time that is not known?  They
- * want another look, an interval after the sample. */
+/* Are there threads of peers of which it is not known since when they wait?  They want
+ * another look, an interval after the sample. */
 bool wp_dumped_wants_look(const struct wp_snapshot *snapshot);
 
-/* Mark those that have not run since the sample. */
+/* Mark those of them that have not run since the sample. */
 void wp_dumped_look_again(struct wp_snapshot *snapshot);
 
 void wp_dumped_clear(struct wp_dumped *dumped);

@@ -341,7 +341,7 @@ static bool waits_for_holder(const struct wp_dump_thread *t)
 	       t->lock.kind != WP_LOCK_FUTEX;
 }
 
-/* One that was woken and has not had a CPU yet has the same timeslices. */
+/* A thread that was woken and has not had a CPU yet has the same timeslices. */
 bool wp_snapshot_has_run(const struct wp_snapshot *snapshot, uint32_t thread)
 {
 	const struct wp_dump_thread *t = &snapshot->dump.threads[thread];

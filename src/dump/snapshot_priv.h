@@ -63,9 +63,6 @@ WP_MUST_CHECK
 int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 			    const struct wp_snapshot_sample *sample);
 
-/* Has thread number THREAD run since its sample, or been woken? */
-bool wp_snapshot_has_run(const struct wp_snapshot *snapshot, uint32_t thread);
-
 /* Fill in the entry P of DUMP for PROCESS but for its threads, which come next; what its
  * sampling cost by COUNTERS. */
 void wp_snapshot_describe_process(struct wp_dump *dump,

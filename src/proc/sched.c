@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "text_scan.h"
@@ -82,7 +81,6 @@ int wp_proc_sched_parse(uint64_t *ret_ns, const char *text, size_t len)
 static void read_here(int fd, struct wp_sched_cpu *ret)
 {
 	uint64_t until_ns = wp_clock_ns() + READINGS_NS, before = 0;
-	struct timespec cpu_time;
 	char text[4096];
 
 	while (before < until_ns) {
@@ -90,7 +88,7 @@ static void read_here(int fd, struct wp_sched_cpu *ret)
 		ssize_t n;
 
 		before = wp_clock_ns();
-		(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_time);
+		(void)wp_clock_cpu_ns();
 		n = wp_io_pread(fd, text, sizeof(text));
 		after = wp_clock_ns();
 		if (n < 0 || wp_proc_sched_parse(&own, text, (size_t)n))
