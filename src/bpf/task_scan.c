@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -22,6 +23,9 @@ enum {
 	RECORDS_MAX = 4 * 1024 * 1024,
 	LOG_SIZE = 16384,
 };
+
+/* include/linux/proc_ns.h. */
+static const ino_t PROC_PID_INIT_INO = 0xeffffffc;
 
 /* The compiled program: the Makefile gives its directory. */
 __asm__(".section .rodata\n"
@@ -73,6 +77,21 @@ int wp_task_scan_set_room(struct wp_task_scan *scan, const char *map, size_t n)
 	return m ? bpf_map__set_max_entries(m, (uint32_t)n) : -ENOENT;
 }
 
+/* Tell the program whether this process is in the first PID namespace, which has an inode
+ * number of its own. */
+static int set_is_nested(struct wp_task_scan *scan)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(scan->object,
+							   ".rodata");
+	struct stat ns;
+	const bool is_nested = stat("/proc/self/ns/pid", &ns) ||
+			       ns.st_ino != PROC_PID_INIT_INO;
+
+	return map ? bpf_map__set_initial_value(map, &is_nested,
+						sizeof(is_nested)) :
+		     -ENOENT;
+}
+
 static int load(struct wp_task_scan *scan, struct wp_err *err)
 {
 	char *log = calloc(1, LOG_SIZE);
@@ -97,6 +116,8 @@ static int load(struct wp_task_scan *scan, struct wp_err *err)
 		rc = wp_task_scan_set_room(scan, "wp_records", scan->nrecords);
 	if (!rc)
 		rc = wp_task_moved_set_room(scan);
+	if (!rc)
+		rc = set_is_nested(scan);
 	if (!rc)
 		rc = bpf_object__load(scan->object);
 	if (rc)
