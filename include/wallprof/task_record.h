@@ -86,10 +86,6 @@ struct wp_task_moved {
 	 * for or have no room; all CPUs' switches. */
 	__u32 n;
 	__u32 unknown;
-	/* Of a walk over all threads: those met of processes asked for, without room for a
-	 * record too; the process whose threads come now, 0: it is not asked for. */
-	__u32 nwalked;
-	__u32 walked_pid;
 	/* A process asked for has a tid over pid_max, as it was when this was loaded. */
 	__u32 is_beyond;
 	__u64 switches;
