@@ -114,6 +114,12 @@ int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 WP_MUST_CHECK
 int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path);
 
+/* 1 if this process is in the first PID namespace, 0 if it is in one below it: the first
+ * has a fixed inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO).  -errno where
+ * /proc does not tell. */
+WP_MUST_CHECK
+int wp_proc_is_in_first_pid_namespace(void);
+
 /* Is the process at PROC_FD, a /proc/PID, in this one's namespace NAME ("net", "time":
  * namespaces(7))?  False if that cannot be read. */
 bool wp_proc_shares_namespace(int proc_fd, const char *name);

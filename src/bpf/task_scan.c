@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -16,6 +15,7 @@
 
 #include "task_scan_priv.h"
 #include "wallprof/kernel.h"
+#include "wallprof/procfs.h"
 
 enum {
 	RECORDS_MIN = 1024,
@@ -23,9 +23,6 @@ enum {
 	RECORDS_MAX = 4 * 1024 * 1024,
 	LOG_SIZE = 16384,
 };
-
-/* include/linux/proc_ns.h. */
-static const ino_t PROC_PID_INIT_INO = 0xeffffffc;
 
 /* The compiled program: the Makefile gives its directory. */
 __asm__(".section .rodata\n"
@@ -77,15 +74,13 @@ int wp_task_scan_set_room(struct wp_task_scan *scan, const char *map, size_t n)
 	return m ? bpf_map__set_max_entries(m, (uint32_t)n) : -ENOENT;
 }
 
-/* Tell the program whether this process is in the first PID namespace, which has an inode
- * number of its own. */
+/* Where it is not known whether the reader is nested, the program of a nested one works
+ * too. */
 static int set_is_nested(struct wp_task_scan *scan)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(scan->object,
 							   ".rodata");
-	struct stat ns;
-	const bool is_nested = stat("/proc/self/ns/pid", &ns) ||
-			       ns.st_ino != PROC_PID_INIT_INO;
+	const bool is_nested = wp_proc_is_in_first_pid_namespace() != 1;
 
 	return map ? bpf_map__set_initial_value(map, &is_nested,
 						sizeof(is_nested)) :

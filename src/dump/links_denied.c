@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "links.h"
-#include "pid_namespace.h"
 #include "wallprof/clock.h"
 #include "wallprof/procfs.h"
 
@@ -287,7 +286,7 @@ static bool may_be_outside(const struct wp_links *links,
 	struct line line;
 	struct stat st;
 
-	if (!wp_pid_namespace_has_outside())
+	if (wp_proc_is_in_first_pid_namespace() != 0)
 		return false;
 	(void)!wp_links_read_fd(p, wait->fd, own, sizeof(own), &st);
 	find_ancestors(&line, p->process.pid, own,

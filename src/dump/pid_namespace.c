@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pid_namespace.c - see pid_namespace.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "pid_namespace.h"
 #include "wallprof/children.h"
@@ -24,15 +22,6 @@ static pid_t read_own_pid(int dirfd, const char *path, int level)
 	int n = wp_proc_nspid_read(pids, dirfd, path);
 
 	return level < n ? pids[level] : 0;
-}
-
-bool wp_pid_namespace_has_outside(void)
-{
-	struct stat st;
-
-	/* The first has a fixed number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
-	return !wp_io_stat_open(AT_FDCWD, "/proc/self/ns/pid", &st) &&
-	       st.st_ino != 0xEFFFFFFC;
 }
 
 void wp_pid_namespace_find(struct wp_snapshot_process *process)

@@ -8,9 +8,6 @@
 
 #include "wallprof/snapshot.h"
 
-/* Has wallprof a PID namespace that is not the first, so that there may be processes which
- * it does not see? */
-bool wp_pid_namespace_has_outside(void);
 /* Set PROCESS->level; the process is open. */
 void wp_pid_namespace_find(struct wp_snapshot_process *process);
 /* Free what is listed of PROCESS. */

@@ -250,7 +250,7 @@ static enum wp_wait_doubt doubt_owner(const struct wp_snapshot *snapshot,
 	if (!is_shared)
 		return WP_DOUBT_NONE;
 	/* The /proc of a container does not tell of those outside. */
-	if (has_name && wp_pid_namespace_has_outside())
+	if (has_name && wp_proc_is_in_first_pid_namespace() == 0)
 		return WP_DOUBT_OUTSIDE;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)t->lock.owner_tid);
 	n = wp_proc_nspid_read(tids, AT_FDCWD, path);

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "perf_priv.h"
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
 /* Most times that the list of threads is read while threads start. */
@@ -239,15 +239,6 @@ static int find_tracepoint(const char *name, bool wanted, int *ret_rc)
 	return id > 0 ? id : 0;
 }
 
-/* Has this process the numbers of processes that tracepoints tell?
- * include/linux/proc_ns.h: PROC_PID_INIT_INO, the first namespace's. */
-static bool has_kernels_numbers(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) || st.st_ino == 0xeffffffc;
-}
-
 /* The same with tracepoints that are wanted, or without where they are not to be
  * had. */
 static int choose_with_tracepoints(struct wp_perf *perf)
@@ -260,7 +251,8 @@ static int choose_with_tracepoints(struct wp_perf *perf)
 					   &facts->thread_start_rc);
 	perf->waking_id = find_tracepoint("sched/sched_waking",
 					  perf->options.wakes, &facts->wake_rc);
-	if (perf->waking_id && !has_kernels_numbers()) {
+	/* Tracepoints tell the numbers that processes have in the first one. */
+	if (perf->waking_id && wp_proc_is_in_first_pid_namespace() == 0) {
 		perf->waking_id = 0;
 		facts->wake_rc = -EREMOTE;
 	}

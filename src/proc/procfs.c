@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "text_scan.h"
@@ -311,6 +312,14 @@ int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path)
 	ssize_t len = read_to_line(dirfd, path, "NSpid", text, sizeof(text));
 
 	return len < 0 ? (int)len : wp_proc_nspid_parse(ret, text, (size_t)len);
+}
+
+int wp_proc_is_in_first_pid_namespace(void)
+{
+	struct stat st;
+	int rc = wp_io_stat_open(AT_FDCWD, "/proc/self/ns/pid", &st);
+
+	return rc ? rc : st.st_ino == 0xeffffffc;
 }
 
 bool wp_proc_shares_namespace(int proc_fd, const char *name)

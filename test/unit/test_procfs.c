@@ -8,13 +8,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "guarded.h"
 #include "wallprof/procfs.h"
+
+enum { SKIPPED = 77 };
 
 static const char stat_line[] =
 	"4242 (a) R (b) S 1 4242 4242 0 -1 4194560 120 0 0 0 5 6 0 0 20 0 3 0 "
@@ -511,6 +515,39 @@ static void timers_that_send_signals_are_told(void **state)
 	}
 }
 
+static int look_from_a_new_namespace(void)
+{
+	int status = -1;
+	pid_t inner;
+
+	if (unshare(CLONE_NEWPID))
+		return SKIPPED;
+	inner = fork();
+	if (!inner)
+		_exit(wp_proc_is_in_first_pid_namespace() != 0);
+	return waitpid(inner, &status, 0) == inner && status == 0 ? 0 : 1;
+}
+
+static void only_the_first_pid_namespace_is_the_first(void **state)
+{
+	char link[64] = "";
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_true(readlink("/proc/self/ns/pid", link, sizeof(link) - 1) > 0);
+	assert_int_equal(wp_proc_is_in_first_pid_namespace(),
+			 !strcmp(link, "pid:[4026531836]"));
+	child = fork();
+	if (!child)
+		_exit(look_from_a_new_namespace());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == SKIPPED)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +571,7 @@ int main(void)
 		cmocka_unit_test(words_of_a_status_line_are_whole_ones),
 		cmocka_unit_test(stat_has_all_fields_that_are_read),
 		cmocka_unit_test(timers_that_send_signals_are_told),
+		cmocka_unit_test(only_the_first_pid_namespace_is_the_first),
 		cmocka_unit_test(overlong_numbers_are_refused),
 		cmocka_unit_test(the_least_number_is_negated_without_overflow),
 	};
