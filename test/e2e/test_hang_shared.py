@@ -212,8 +212,9 @@ attr = ctypes.create_string_buffer(64)
 libc.pthread_mutexattr_init(attr)
 libc.pthread_mutexattr_setpshared(attr, 1)
 libc.pthread_mutex_init(mutex, attr)
-def begin(times):
-    held = os.pipe()
+def begin(before, after):
+    "Lock it BEFORE times, tell the parent, lock it AFTER times."
+    told = os.pipe()
     if os.fork() == 0:
         if libc.unshare(0x20000000):
             os._exit(1)
@@ -222,19 +223,20 @@ def begin(times):
             print(pid, flush=True)
             os.waitpid(pid, 0)
             os._exit(0)
-        for i in range(times):
-            if i == times - 1:
-                os.write(held[1], b"x")
+        for i in range(before):
+            libc.pthread_mutex_lock(mutex)
+        os.write(told[1], b"x")
+        for i in range(after):
             libc.pthread_mutex_lock(mutex)
         libc.sleep(3600)
-    os.close(held[1])
-    if not os.read(held[0], 1):
+    os.close(told[1])
+    if not os.read(told[0], 1):
         sys.exit(1)
 if sys.argv[1] == "same":
-    begin(2)
+    begin(1, 1)
 else:
-    begin(1)
-    begin(1)
+    begin(1, 0)
+    begin(0, 1)
 os.wait()
 """
 
