@@ -133,12 +133,14 @@ int wp_print_goroutine_waits(struct wp_print *t,
 int wp_print_goroutine_locks(struct wp_print *t,
 			     const struct wp_dump_process *process)
 {
-	const struct wp_dump_goroutine *v = t->dump->goroutines +
-					    process->first_goroutine;
-	struct same_wait *all = calloc((size_t)process->ngoroutines + 1,
-				       sizeof(*all));
+	const struct wp_dump_goroutine *v;
+	struct same_wait *all;
 	size_t n = 0;
 
+	if (!process->ngoroutines)
+		return 0;
+	v = t->dump->goroutines + process->first_goroutine;
+	all = calloc(process->ngoroutines, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
 	/* A lock is no case of a select. */
