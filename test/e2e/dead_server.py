@@ -83,7 +83,8 @@ def main():
     print("MOUNTED", flush=True)
     subprocess.run(sys.argv[3:], check=False, close_fds=False,
                    preexec_fn=lambda: os.close(server.fd))
-    signal.pause()
+    while True:
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 file server that is silent."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -102,9 +103,12 @@ def test_a_debugger_that_comes_and_goes(start, tmp_path, tool, mode):
 def test_its_own_tracer(tmp_path, what):
     """strace that traces wallprof is not held, or neither would go on."""
     trace = tmp_path / "trace"
+    # One of a name that no other test gives.
+    name = f"strace-{os.getpid()}"
+    shutil.copy(shutil.which("strace"), tmp_path / name)
     run = subprocess.run(
-        ["strace", "-f", "-o", str(trace), "-e", "trace=ptrace", WALLPROF,
-         "--name", "strace", *map(str, what)],
+        [tmp_path / name, "-f", "-o", str(trace), "-e", "trace=ptrace", WALLPROF,
+         "--name", name, *map(str, what)],
         cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert run.returncode == 2, (run.returncode, run.stderr)
     assert "traces wallprof" in run.stderr, run.stderr

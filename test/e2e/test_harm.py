@@ -446,7 +446,7 @@ def test_a_stopped_process_is_not_stopped_anew(start, profile):
 
 def test_a_vfork_parent_is_no_trap(start, profile):
     import pprof_check
-    target = start("vforks", 4)
+    target = start("vforks", 30)
     run, p = profile(target.pid, "-d", 2)
     waits = {s["labels"].get("wait") for s in pprof_check.samples(p)
              if s["labels"]["tid"] == target.pid}
@@ -458,7 +458,7 @@ def test_a_stop_that_comes_after_the_recording_is_ended(tmp_path):
     """Threads are on their way into vfork when they are to stop, and do when they come
     out; the command, for whose end wallprof waits, needs all of them for its own."""
     run = wallprof("-d", 1, "-r", 1000, "--max-stopped", 0, "--profile", "wall",
-                   "--", FIXTURES / "vforks", 3, 40,
+                   "--", FIXTURES / "vforks", 8, 40,
                    output=tmp_path / "x.pb.gz")
     assert run.status in (0, 1), run.err
     assert "waiting for it to end" in run.err

@@ -146,10 +146,10 @@ def test_java(start, profile, java_class):
 
     def is_over():
         """It has run, and what was compiled anew meanwhile is in the map."""
-        has_run_enough = has_run(target.pid, 3)
+        has_run_enough = has_run(target.pid, 1.5)
         return lambda: has_run_enough() and is_compiled()
 
-    wait_until(is_compiled, pause=1)
+    wait_until(is_compiled, 200, pause=1)
     _, p = profile(target.pid, "-r", 300, until=is_over)
     target.assert_unharmed()
     check(p, r"\bChain\.f(\d)\b", r"clone|start_thread")

@@ -476,14 +476,14 @@ def test_a_stop_costs_no_program_the_rights_of_its_file():
         target = Target([*as_alice, directory / "fault_exec", 1000000, 0,
                          directory / "set-user-id"])
         tool = subprocess.Popen([*as_alice, directory / "wallprof", "-p",
-                                 str(target.pid), "-r", "1000", "-d", "100",
+                                 str(target.pid), "-r", "1000", "-d", "280",
                                  "--max-stopped=0", "-o", "/dev/stdout"],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             wait_until_sampling(tool)
             target.proc.send_signal(signal.SIGUSR1)
             # One of 200 stops came in the midst of such an execve.
-            wait_until(lambda: (execs_of(target.pid) or 1000000) < 996000)
+            wait_until(lambda: (execs_of(target.pid) or 1000000) < 996000, 240)
             target.proc.send_signal(signal.SIGUSR2)
             line = target.read_line("TRUTH")
         finally:

@@ -174,7 +174,7 @@ def test_what_pushes_has_no_rights_and_is_started_again(
                 with open(f"/proc/{pid}/comm", encoding="ascii") as f:
                     if f.read() == "wp-push\n":
                         return pid
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
                 pass
         return None
     wait_until(lambda: collector.taken, pause=0.05)

@@ -248,7 +248,7 @@ def test_threads_that_a_command_makes_at_once_are_told(early, tmp_path,
 
 def test_processes_are_no_threads(start, profile):
     """vfork(2) is the tracepoint's business too."""
-    target = start("vforks", 3)
+    target = start("fault", "forks")
     run, p = profile(target.pid, "--profile", "threadcreate", "-d", "0.5")
     assert not p.sample
     assert "0 threads created" in run.err

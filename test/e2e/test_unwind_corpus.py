@@ -203,7 +203,7 @@ def busy(*argv, **kwargs):
     with open("/dev/null", "w") as null, subprocess.Popen(
             argv, stdout=null, stderr=null, **kwargs) as program:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 100
             code, begun = None, 0
             while code is None or ticks_of(program.pid) < begun + 20:
                 now = code_of(program.pid)
