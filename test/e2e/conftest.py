@@ -31,7 +31,8 @@ SLOW = "asan" in BUILD.name or "valgrind" in os.environ.get("WRAP", "")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from gate import (  # noqa: E402,F401  pylint: disable=unused-import
-    pytest_sessionfinish, pytest_sessionstart, pytest_terminal_summary)
+    pytest_collection_modifyitems, pytest_sessionfinish, pytest_sessionstart,
+    pytest_terminal_summary)
 
 
 def pytest_configure(config):

@@ -23,6 +23,12 @@ def pytest_sessionstart(session):
     session.config.add_cleanup(lambda: AUTOGROUP.write_text(before))
 
 
+def pytest_collection_modifyitems(items):
+    """Those that wait for seconds each come first: xdist deals the first quarter out one
+    by one, and the last in runs, of which one such would keep one worker busy alone."""
+    items.sort(key=lambda item: item.path.stem not in ("test_deadline", "test_timeout"))
+
+
 def skips_of(stats):
     """Lines of test, tab, reason."""
     for report in stats.get("skipped", []):
