@@ -251,7 +251,8 @@ static int choose_with_tracepoints(struct wp_perf *perf)
 					   &facts->thread_start_rc);
 	perf->waking_id = find_tracepoint("sched/sched_waking",
 					  perf->options.wakes, &facts->wake_rc);
-	/* Tracepoints tell the numbers that processes have in the first one. */
+	/* Tracepoints tell the numbers that processes have in the first
+	 * PID namespace. */
 	if (perf->waking_id && wp_proc_is_in_first_pid_namespace() == 0) {
 		perf->waking_id = 0;
 		facts->wake_rc = -EREMOTE;

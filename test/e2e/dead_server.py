@@ -83,6 +83,7 @@ def main():
     print("MOUNTED", flush=True)
     subprocess.run(sys.argv[3:], check=False, close_fds=False,
                    preexec_fn=lambda: os.close(server.fd))
+    # SIGUSR1 ends a pause, and the server stays, silent.
     while True:
         signal.pause()
 

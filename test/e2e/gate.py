@@ -24,8 +24,9 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_modifyitems(items):
-    """Those that wait for seconds each come first: xdist deals the first quarter out one
-    by one, and the last in runs, of which one such would keep one worker busy alone."""
+    """Tests that wait for seconds come first: xdist gives the first quarter of all tests
+    out one by one, and the others in runs of neighbours.  A run of tests that wait would
+    keep one worker busy when the others have nothing left."""
     items.sort(key=lambda item: item.path.stem not in ("test_deadline", "test_timeout"))
 
 

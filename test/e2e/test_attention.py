@@ -319,8 +319,8 @@ def test_a_stopped_neighbour_brings_nobody_a_hangup(tmp_path, what):
 
 
 def seconds_to_end(tool):
-    """From a SIGINT: to the moment that it ends, not to the next look of Popen.wait(),
-    which looks after 31, 63 and 113 ms."""
+    """From a SIGINT to the end of TOOL.  Popen.wait() would tell a later time: it looks
+    31, 63 and 113 ms after it was called."""
     fd = os.pidfd_open(tool.pid)
     try:
         begin_s = time.monotonic()

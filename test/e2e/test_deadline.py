@@ -234,7 +234,7 @@ def test_a_first_thread_that_leaves_is_no_end(tmp_path, seconds, status,
         took = time.monotonic() - begin
         out.seek(0)
         pid = int(re.search(rb"READY pid=(\d+)", out.read()).group(1))
-    # Of its first thread alone /proc/PID/status says that it has ended.
+    # /proc/PID/status tells of the first thread alone, which has ended.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         assert not states_of(pid) - {"Z", "X"}
     assert tool.returncode == (124 if under_a_shell else status)

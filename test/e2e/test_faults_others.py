@@ -103,7 +103,7 @@ def test_a_debugger_that_comes_and_goes(start, tmp_path, tool, mode):
 def test_its_own_tracer(tmp_path, what):
     """strace that traces wallprof is not held, or neither would go on."""
     trace = tmp_path / "trace"
-    # One of a name that no other test gives.
+    # No other test starts a strace of this name.
     name = f"strace-{os.getpid()}"
     shutil.copy(shutil.which("strace"), tmp_path / name)
     run = subprocess.run(

@@ -31,7 +31,7 @@ def times_of(target):
 
 
 def turns_of(target):
-    """What each kind has computed when times_of() was last asked."""
+    """How far each kind had computed at the call of times_of() before."""
     return json.loads(target.read_line("TURNS")[len("TURNS"):])
 
 

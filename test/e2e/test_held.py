@@ -149,15 +149,13 @@ class Quota:
                 self.dir.mkdir()
             except OSError:
                 continue
-            for limit, text in ("cpu.max", "20000 100000"), ("cpu.cfs_quota_us", "20000"):
+            # The largest share there is: a busy machine does not keep PID from its limit.
+            for limit, text, share, most in (
+                    ("cpu.max", "20000 100000", "cpu.weight", "10000"),
+                    ("cpu.cfs_quota_us", "20000", "cpu.shares", "262144")):
                 if (self.dir / limit).exists():
                     (self.dir / limit).write_text(text)
-                    # So much is had beside whatever else runs: it ends at its limit.
-                    weight = "cpu.weight", "10000"
-                    shares = "cpu.shares", "262144"
-                    for share, most in weight, shares:
-                        if (self.dir / share).exists():
-                            (self.dir / share).write_text(most)
+                    (self.dir / share).write_text(most)
                     (self.dir / "cgroup.procs").write_text(str(pid))
                     return
             self.dir.rmdir()

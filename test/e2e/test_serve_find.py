@@ -104,7 +104,7 @@ def test_what_cannot_be_recorded_is_left_for_a_while(
     if wallprof("-d", 0.2, strangers, prefix=alone).status != 2:
         pytest.skip("this root needs no CAP_SYS_PTRACE")
     server = serve(NAME, under=alone)
-    # Of a server that does not answer yet it is not a number.
+    # The metric of a server that does not answer yet is NaN.
     wait_until(lambda: server.metric("wallprof_recorders_failed_total") >= 1)
     time.sleep(5)
     assert server.metric("wallprof_recorders_failed_total") == 1
