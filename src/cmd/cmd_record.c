@@ -217,12 +217,23 @@ static int add_target(struct recording *r, struct wp_err *err)
 					     &r->profile, &r->target, err);
 }
 
+/* Wait until the command has ended, a signal ends wallprof, or UNTIL_NS. */
+static void await_end(struct recording *r, uint64_t until_ns)
+{
+	/* A second at a time: a signal may come just before the sleep. */
+	while (!wp_interrupts && !r->tracer.child_ended &&
+	       wp_clock_ns() < until_ns)
+		wp_tracer_sleep(&r->tracer, wp_clock_ns() + WP_NS_PER_S);
+}
+
 /* The command has ended before it could be sampled. */
 static int say_ended(struct recording *r, struct wp_err *err)
 {
 	char text[96] = "ended";
 
-	(void)wp_tracer_wait(&r->tracer, 0);
+	/* A process has no memory a while before its status can be had (kernel/exit.c,
+	 * do_exit): long, if much is to be freed. */
+	await_end(r, wp_clock_ns() + WP_NS_PER_S);
 	if (r->tracer.child_ended)
 		wp_child_describe(r->tracer.child_status, text, sizeof(text));
 	return wp_err_set(err, -ESRCH, "process %d %s before a first sample",
@@ -358,9 +369,11 @@ static void note_end(struct recording *r)
 }
 
 /* Wait for a command that outlives its recording: if wallprof ended, the command
- * would be left in the terminal's background. */
+ * would be left in the terminal's background.  How it ended is told. */
 static void wait_for_child(struct recording *r)
 {
+	char text[96];
+
 	wp_child_discard(&r->child);
 	if (!r->child.pid || r->tracer.child_ended)
 		return;
@@ -376,8 +389,11 @@ static void wait_for_child(struct recording *r)
 		wp_say("wallprof: the command (pid %d) goes on; waiting for it to "
 		       "end",
 		       r->child.pid);
-	while (!wp_interrupts && !r->tracer.child_ended)
-		wp_tracer_sleep(&r->tracer, wp_clock_ns() + WP_NS_PER_S);
+	await_end(r, UINT64_MAX);
+	if (!r->tracer.child_ended || r->options->quiet)
+		return;
+	wp_child_describe(r->tracer.child_status, text, sizeof(text));
+	wp_say("wallprof: the command %s", text);
 }
 
 int wp_cmd_record(const struct wp_options *options)

@@ -269,6 +269,13 @@ def test_the_status_of_a_command_without_a_sample_is_told(tmp_path):
         assert "exited with status 1" in run.err, run.err
 
 
+def test_the_status_of_a_command_that_outlives_its_recording_is_told(tmp_path):
+    run = wallprof("-d", 0.1, "--", "sh", "-c", "sleep 1; exit 3",
+                   output=tmp_path / "x.pb.gz")
+    assert "goes on; waiting for it to end" in run.err
+    assert run.err.endswith("the command exited with status 3\n"), run.err
+
+
 def test_a_command_keeps_its_streams_and_limits(tmp_path):
     run = wallprof("--", "sh", "-c",
                    "cat; ulimit -n; nice; echo err >&2; sleep 0.2",
