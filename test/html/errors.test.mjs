@@ -6,7 +6,10 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import * as e from '../../src/output/html/errors.js';
-import * as m from '../../src/output/html/model.js';
+import * as model from '../../src/output/html/model.js';
+import * as trees from '../../src/output/html/trees.js';
+
+const m = { ...model, ...trees };
 
 const packed = /id="data">([^<]*)</.exec(readFileSync(process.env.PAGE, 'utf8'))[1];
 const p = m.decode(gunzipSync(Buffer.from(packed, 'base64'))), s = m.select(p, { range: null, threads: null, off: new Set(), hideIdle: false });

@@ -5,7 +5,10 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';
-import * as m from '../../src/output/html/model.js';
+import * as model from '../../src/output/html/model.js';
+import * as trees from '../../src/output/html/trees.js';
+
+const m = { ...model, ...trees };
 
 const require = createRequire(process.env.NODE_MODULES + '/'), puppeteer = require('puppeteer-core');
 const packed = /id="data">([^<]*)</.exec(readFileSync(process.argv[2], 'utf8'))[1];

@@ -4,8 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as e from '../../src/output/html/errors.js';
 import { sameThreads } from '../../src/output/html/compare.js';
-import * as m from '../../src/output/html/model.js';
+import * as model from '../../src/output/html/model.js';
+import * as trees from '../../src/output/html/trees.js';
 import { readHash, writeHash } from '../../src/output/html/page.js';
+
+const m = { ...model, ...trees };
 
 function leb(n) {
   const out = [];

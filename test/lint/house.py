@@ -15,7 +15,7 @@ import sys
 FUNCTION_MAX = 60
 FILE_MAX = 500
 PRODUCT = ("src/", "unwind/", "symbols/", "include/")
-SOURCE = re.compile(r"\.(c|h|cc|py|sh|mk|go|rs|ld|1)$|(^|/)(Makefile|run|"
+SOURCE = re.compile(r"\.(c|h|cc|py|sh|mk|go|rs|ld|js|1)$|(^|/)(Makefile|run|"
                     r"clang-(format|tidy)|skips\.txt|house\.allow)$")
 ALLOW = pathlib.Path("test/lint/house.allow")
 
@@ -55,7 +55,7 @@ def product_faults(path, text):
 def names_that_stand_twice(files):
     places = collections.defaultdict(list)
     for path in files:
-        if re.search(r"\.(c|h|cc|py|sh|mk|go|rs)$", path):
+        if re.search(r"\.(c|h|cc|py|sh|mk|go|rs|js)$", path):
             places[path.split("/")[-1]].append(path)
     for name, paths in places.items():
         if len(paths) > 1:
@@ -144,7 +144,7 @@ def main(argv):
     faults = [("licence", f, "no SPDX line") for f, text in texts.items()
               if "SPDX-License-Identifier: " not in text[:300]]
     for path, text in texts.items():
-        if path.startswith(PRODUCT) and path.endswith((".c", ".h")):
+        if path.startswith(PRODUCT) and path.endswith((".c", ".h", ".js")):
             faults += product_faults(path, text)
     faults += names_that_stand_twice(files)
     faults += shared_prefixes(build, rooms)

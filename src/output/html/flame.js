@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flame.js - boxes of calls: by all threads or one root each, from callers to callees
  * or the other way. */
-import { OWN, addThread, amount, callTree, callersTree, focusTree, functions, layout, matched, percent, select, weigh } from './model.js';
+import { OWN, addThread, amount, percent, select } from './model.js';
+import { callTree, callersTree, focusTree, functions, layout, matched, weigh } from './trees.js';
 import { beside, functionErrors } from './errors.js';
 import { beforeOf } from './compare.js';
 import { changeColour, css, moduleColour, stateColour } from './colours.js';

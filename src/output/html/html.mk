@@ -2,7 +2,7 @@
 # The page of -o FILE.html, one file: the modules in an order in which each
 # comes after those that it imports, without comments and indentation.
 HTML := src/output/html
-HTML_JS := $(patsubst %,$(HTML)/%.js,model errors compare colours canvas timeline flame tables page)
+HTML_JS := $(patsubst %,$(HTML)/%.js,trees model errors compare colours canvas timeline flame tables page)
 $(O)/html/page.html: $(HTML)/page.html $(HTML)/page.css $(HTML_JS) $(HTML)/html.mk
 	@mkdir -p $(@D)
 	$(call say,HTML,$@)

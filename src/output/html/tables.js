@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tables.js - the summary and the tables: what the canvases show, as text. */
-import { OWN, amount, cycleOf, duration, functions, isListed, percent, waitEdges, waits, weigh } from './model.js';
+import { OWN, amount, cycleOf, duration, isListed, percent, waitEdges, waits } from './model.js';
+import { functions, weigh } from './trees.js';
 import { beside, functionErrors, points } from './errors.js';
 import { css, stateColour } from './colours.js';
 import { byId, element, isDark, isPrinted } from './canvas.js';

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline.js - a lane per thread, coloured by what it did when. */
-import { crowd, density, duration, framesOf, isListed, rowAt } from './model.js';
+import { crowd, density, duration, isListed, rowAt } from './model.js';
+import { framesOf } from './trees.js';
 import { css, stateColour } from './colours.js';
 import { byId, drawText, element, isDark, prepare, themeColour, tip } from './canvas.js';
 
