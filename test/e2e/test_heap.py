@@ -17,10 +17,11 @@ import time
 import pytest
 
 import pprof_check
-from conftest import WALLPROF, wait_until, wait_until_sampling, wallprof, worker_of
+from conftest import FIXTURES, WALLPROF, wait_until, wait_until_sampling, wallprof, worker_of
 
 RATE = 64 << 10
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+MUSL = "/lib/ld-musl-x86_64.so.1"
 # Objects of one size each: that in bytes.
 SIZES = {"site_malloc_16": 16, "site_malloc_100": 100, "site_malloc_4k": 4096,
          "site_malloc_20k": 20000, "site_malloc_200k": 200000,
@@ -125,15 +126,21 @@ def test_values_are_those_of_the_programs_books(start, tmp_path, name, tier):
     compare(target.truth(), p)
 
 
-@pytest.mark.alone
 @each_tier
 @pytest.mark.parametrize("name", ["glibc", "musl"])
 def test_probes_do_not_cut_the_stacks_of_cpu_and_wall_time(start, tmp_path,
                                                             name, tier):
     """Where a call takes the probe of its return, its return address is not on the
     stack.  What cannot be told of it ends a stack, but makes no false frame.  Another
-    recording of the same library would have all returns of a session's probed."""
-    target = start(PROGRAMS[name][0], "100")
+    recording of the same library would have all returns of a session's probed: the
+    target has a library of its own."""
+    if name == "glibc":
+        shutil.copy(LIBRARIES / "libc.so.6", tmp_path)
+        target = start("heap", "100", env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    else:
+        library = shutil.copy(MUSL, tmp_path)
+        target = start(library, FIXTURES / "heap-musl", "100")
+    assert f" {tmp_path}/" in pathlib.Path(f"/proc/{target.pid}/maps").read_text()
     out = tmp_path / "p.pb.gz"
     run = wallprof("-p", target.pid, "-r", 500, "--profile", "heap,wall,cpu",
                    "--heap-anyway", "--heap-probe", tier, output=out,
