@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import pprof_check
 import pytest
@@ -21,6 +20,7 @@ import pytest
 from conftest import (FIXTURES, WALLPROF, children_of, end_of, family, has_run,
                       is_alive, run_ns, wait_until, wait_until_sampling, wallprof,
                       worker_of)
+from test_stacks import has_slept
 
 # Starts a child that runs a line of the fifo in its argument, and ends with it; says its
 # pid.
@@ -135,7 +135,8 @@ def test_a_child_is_found_and_one_that_ends_is_kept(start, tmp_path):
         wait_until(lambda: holds_files_of(sh) and holds_files_of(sleep))
         # It has the name of what it executes, and is looked at again.
         wait_until(lambda: pathlib.Path(f"/proc/{sleep}/comm").read_text() == "sleep\n")
-        time.sleep(1)
+        sampler = next(p for p in family(os.getpid()) if holds_files_of(sleep, p))
+        wait_until(has_slept(sampler, 10))
         os.kill(sleep, signal.SIGKILL)
         wait_until(lambda: not children_of(pids[2]))
         return lambda: True
@@ -361,8 +362,10 @@ def dumped(text):
     return [int(pid) for pid in re.findall(r'^process (\d+) "', text, re.M)]
 
 
-def test_a_dump_is_of_all_that_are_named(start):
-    herd, waiters = start("herd", 3, 2), start("waiters", 2)
+def test_a_dump_is_of_all_that_are_named(start, tmp_path):
+    # Of a name that no other test has, whose herd may be of a thousand.
+    herd = start(shutil.copy(FIXTURES / "herd", tmp_path / "named-herd"), 3, 2)
+    waiters = start("waiters", 2)
     children = children_of(herd.pid)
     run = wallprof("dump", "-p", f"{waiters.pid},{children[0]}").check()
     assert dumped(run.out) == [waiters.pid, children[0]], run.out
@@ -370,10 +373,9 @@ def test_a_dump_is_of_all_that_are_named(start):
     run = wallprof("dump", "--tree", herd.pid, "-p", waiters.pid).check()
     pids = dumped(run.out)
     assert set(pids) == {herd.pid, *children, waiters.pid} and len(pids) == 5
-    # Herds of other tests may end meanwhile.
-    run = wallprof("dump", "--name", "herd", "-o", "-", "-f", "json").check((0, 1))
+    run = wallprof("dump", "--name", "named-herd", "-o", "-", "-f", "json").check()
     found = {p["pid"] for p in json.loads(run.out)["processes"]}
-    assert {herd.pid, *children} <= found
+    assert found == {herd.pid, *children}
     # What was named must be there.
     run = wallprof("dump", "-p", f"{waiters.pid},999999999").check(2)
     assert "999999999" in run.err and not run.out
@@ -381,11 +383,13 @@ def test_a_dump_is_of_all_that_are_named(start):
     waiters.assert_unharmed()
 
 
-def test_a_check_is_not_of_those_that_end_meanwhile(start):
+def test_a_check_is_not_of_those_that_end_meanwhile(start, tmp_path):
     """One that nobody named by its pid ends between the two looks."""
-    hung, ending = start("hang", "abba"), start("hang", "abba")
+    # Of a name that no other test has.
+    program = shutil.copy(FIXTURES / "hang", tmp_path / "named-hang")
+    hung, ending = start(program, "abba"), start(program, "abba")
     tool = subprocess.Popen(
-        [WALLPROF, "check", "--name", "hang", "-i", "3s", "-f", "json", "-o", "-"],
+        [WALLPROF, "check", "--name", "named-hang", "-i", "3s", "-f", "json", "-o", "-"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def sleeps():
@@ -398,8 +402,7 @@ def test_a_check_is_not_of_those_that_end_meanwhile(start):
     ending.proc.kill()
     out, err = tool.communicate(timeout=60)
     pids = [p["pid"] for p in json.loads(out)["processes"]]
-    assert tool.returncode == 3 and hung.pid in pids, err
-    assert ending.pid not in pids
+    assert tool.returncode == 3 and pids == [hung.pid], (pids, err)
     hung.assert_unharmed()
 
 
