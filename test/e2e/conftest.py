@@ -459,7 +459,7 @@ def start():
         target = Target(argv, **kwargs)
         targets.append(target)
         # It says so before all of its threads wait.
-        if pathlib.Path(argv[0]).name == "waiters":
+        if pathlib.Path(argv[0]).name in ("waiters", "cxx"):
             wait_until(lambda: states_of(target.pid) == {"S"})
         return target
 
@@ -518,7 +518,9 @@ def redis(start, tmp_path):
     sock = tmp_path / "redis.sock"
     server = start("/usr/bin/redis-server", "--port", "0", "--unixsocket",
                    sock, "--save", "", "--dir", tmp_path, ready=False)
-    wait_until(sock.exists)
+    # It answers once it has all of its threads.
+    wait_until(lambda: not subprocess.run(["redis-cli", "-s", sock, "ping"], check=False,
+                                          capture_output=True).returncode)
     return server, sock
 
 

@@ -107,7 +107,9 @@ def test_long_lines_are_cut_and_a_text_ends(start, top):
         terminal = top(target.pid, columns=columns, rows=20)
         terminal.until(LOOK)
         terminal.keys("d")
-        screen = terminal.until("^DEADLOCK: 2 threads wait for each other")
+        # The last line is drawn last.
+        screen = terminal.until(
+            r"^DEADLOCK: 2 threads wait for each other\n(.*\n)+escape: back")
         begins.append([line[:14] for line in screen.splitlines()])
     assert begins[0] == begins[1]
     assert max(map(len, screen.splitlines())) == 40
