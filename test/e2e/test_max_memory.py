@@ -200,7 +200,7 @@ def watched(tmp_path):
         try:
             if ran:
                 wallprof_pid = wait_until(lambda: children_of(tool.pid))[0]
-                wait_until(has_run(pid, ran))
+                wait_until(has_run(pid, ran), 200)
                 os.kill(wallprof_pid, signal.SIGINT)
             _, err = tool.communicate(timeout=120)
         finally:
@@ -240,6 +240,7 @@ def goroutines(start, tmp_path):
 def test_goroutines_beyond_the_budget_are_said_to_be_missing(goroutines, form):
     status, out = goroutines(16, "dump", "-f", form)
     assert status == 1
+    assert re.search(r"exit status 1: \d+ of \d{6} goroutines were lost", out), out[-300:]
     if form == "text":
         n, left = map(int, re.search(
             r"\n(\d+) goroutines of go[\d.]+, (\d+) more not read\n",
@@ -314,6 +315,7 @@ def test_executable_mappings_that_come_and_go(start, tmp_path, watched):
                                                                       b"\0"))
     target = start(compiled(tmp_path, CHURN), code)
     _, err, mib, _, p = watched(target.pid, 16, "-d", 3, "-r", 1000)
+    target.assert_unharmed()
     assert mib < 16 + OWN, (mib, err)
     assert wall(p) >= 0.9 * p.duration_nanos
 

@@ -84,10 +84,10 @@ def watched(preloaded, tmp_path):
     ("shares", ("--profile", "cpu"), "do_spin"),
     ("waiters 300", ("--scan", "bpf"), "cond_wait"),
     ("cxx", (), "std::"),
-    ("hostile", (), ""),
+    ("hostile", (), "pause"),
     ("goroutines", (), "runtime."),
     ("stack-musl-O2-static wait", (), "main"),
-    ("churn", (), ""),
+    ("churn", (), "breed"),
 ], ids=lambda v: v if isinstance(v, str) else " ".join(v))
 def test_recording(start, watched, tmp_path, target, args, leaf):
     target = start(*target.split())
