@@ -4,6 +4,8 @@ import os
 import pathlib
 import time
 
+from conftest import wait_until
+
 
 class Freezer:
     """A cgroup that stops whole processes, of version 2 or 1, or of that asked for."""
@@ -33,10 +35,7 @@ class Freezer:
 
     def set(self, frozen):
         self.file.write_text(self.on if frozen else self.off)
-        deadline = time.monotonic() + 10
-        while not self.is_set(frozen):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        wait_until(lambda: self.is_set(frozen), pause=0.001)
 
     def is_set(self, frozen):
         if self.file.name == "freezer.state":

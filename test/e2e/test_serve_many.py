@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve` of many processes in one recording: --all, --name, --tree."""
+import contextlib
+import glob
 import os
 import re
 import shutil
@@ -73,7 +75,9 @@ def recorders(server):
     """PIDs of those that record, without what is forked for answers."""
     ret = []
     for pid in own_processes(server):
-        with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+        # What is forked may have ended.
+        with contextlib.suppress(OSError), \
+                open(f"/proc/{pid}/comm", encoding="ascii") as f:
             if f.read() == "wp-recorder\n":
                 ret.append(pid)
     return ret
@@ -145,11 +149,9 @@ def files_of(server):
     """What the recorder has open."""
     ret = set()
     for pid in recorders(server):
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                ret.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
-            except FileNotFoundError:
-                pass
+        for fd in glob.iglob(f"/proc/{pid}/fd/*"):
+            with contextlib.suppress(FileNotFoundError):
+                ret.add(os.readlink(fd))
     return ret
 
 
