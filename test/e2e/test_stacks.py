@@ -477,7 +477,7 @@ def test_redis_under_load(redis, profile):
 
 def test_nginx_under_load(nginx, profile):
     master, worker, port = nginx
-    load(["wrk", "-t1", "-c8", "-d60", f"http://127.0.0.1:{port}/"], master,
+    load(["wrk", "-t1", "-c8", "-d600", f"http://127.0.0.1:{port}/"], master,
          worker, profile)
 
 
