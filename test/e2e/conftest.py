@@ -132,6 +132,14 @@ def has_run(pid, seconds):
     return lambda: run_ns(pid) >= until
 
 
+def has_slept(pid, times):
+    """A condition: PID has gone to sleep so often since."""
+    def switches():
+        return int(status_of(pid)["voluntary_ctxt_switches"])
+    until = switches() + times
+    return lambda: switches() >= until
+
+
 def worker_of(tool):
     """The process of wallprof, TOOL, that looks."""
     return wait_until(lambda: children_of(tool.pid))[0]

@@ -18,9 +18,8 @@ import pprof_check
 import pytest
 
 from conftest import (FIXTURES, WALLPROF, children_of, end_of, family, has_run,
-                      is_alive, run_ns, wait_until, wait_until_sampling, wallprof,
+                      has_slept, is_alive, run_ns, wait_until, wait_until_sampling, wallprof,
                       worker_of)
-from test_stacks import has_slept
 
 # Starts a child that runs a line of the fifo in its argument, and ends with it; says its
 # pid.

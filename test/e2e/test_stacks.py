@@ -11,8 +11,8 @@ import tempfile
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, CpuClock, in_window, schedstat, stack_variants,
-                      status_of, tolerance, wait_until, wallprof)
+from conftest import (FIXTURES, CpuClock, has_slept, in_window, schedstat, stack_variants,
+                      tolerance, wait_until, wallprof)
 
 VARIANTS = stack_variants()
 # The first of a thread, as libc has it there.
@@ -42,14 +42,6 @@ def share_whole(p):
 
 def test_there_are_variants():
     assert len(VARIANTS) >= 14
-
-
-def has_slept(pid, times):
-    """A condition: PID has gone to sleep so often since."""
-    def switches():
-        return int(status_of(pid)["voluntary_ctxt_switches"])
-    until = switches() + times
-    return lambda: switches() >= until
 
 
 @pytest.mark.parametrize("mode", ["spin", "wait"])
