@@ -125,7 +125,7 @@ def test_threads_are_told_of_the_process_that_made_them(start, tmp_path):
     run = wallprof("-p", ",".join(str(t.pid) for t in targets),
                    "--profile", "threadcreate", until=work,
                    output=tmp_path / "x.pb.gz")
-    assert run.status == 0, run.err
+    run.check()
     p = pprof_check.load(str(tmp_path / "x.pb.gz"))
     for target in targets:
         counts = by_path(of_process(p, target.pid), "threadcreate")

@@ -80,7 +80,7 @@ def check_capabilities(target, place):
     caps = settings("CapabilityBoundingSet")
     assert caps == settings("AmbientCapabilities")
     status, said = record(target.pid, place, caps)
-    assert status == 0, said
+    assert status == 0 or "more ticks were missed" in said, said
     assert "context switches from perf events" in said, said
     assert not re.search(r"not permitted, so|no BPF|not scanned", said), said
     lacks, paranoid = {}, pathlib.Path(
