@@ -79,11 +79,12 @@ WITH_STOPS = [(stop, profile) for stop in ("auto", "all")
               for profile in ("wall", "wall,cpu")]
 
 
-def dump_often(pid, seconds, least=1):
-    """One dump after the other for SECONDS, and LEAST dumps; what they showed."""
+def dump_often(pid, seconds, least=1, until=lambda: True):
+    """One dump after the other for SECONDS, and LEAST dumps, and until the condition is
+    true; what they showed."""
     end = time.monotonic() + seconds
     dumps = []
-    while time.monotonic() < end or len(dumps) < least:
+    while time.monotonic() < end or len(dumps) < least or not until():
         dumps.append(wallprof("--threads", "-p", pid))
         assert dumps[-1].status in (0, 1), dumps[-1].err
     return dumps
@@ -115,13 +116,25 @@ def splices():
         process.kill()
 
 
-def worker_of_kernel(pid):
+def thread_of(pid, name):
     for tid in tids_of(pid):
         with contextlib.suppress(FileNotFoundError):
-            name = pathlib.Path(f"/proc/{pid}/task/{tid}/comm").read_text()
-            if name.startswith("iou-wrk-"):
+            comm = pathlib.Path(f"/proc/{pid}/task/{tid}/comm").read_text()
+            if comm.startswith(name):
                 return tid
     return None
+
+
+def worker_of_kernel(pid):
+    return thread_of(pid, "iou-wrk-")
+
+
+def has_waited(pid, tid, times):
+    """A condition: the thread has waited so many times more than now."""
+    def waits():
+        return int(status_of(pid, tid)["voluntary_ctxt_switches"])
+    until = waits() + times
+    return lambda: waits() >= until
 
 
 # A stop ended the wait of the splice: 38 of 3,587 failed with ERESTARTSYS.
@@ -130,22 +143,25 @@ def worker_of_kernel(pid):
 def test_a_worker_of_the_kernel_fails_no_request(splices, tmp_path, stop, deny):
     worker = wait_until(lambda: worker_of_kernel(splices.pid))
     prefix = [str(FIXTURES / "fault_deny"), "298", "13"] if deny else []
-    wallprof("record", "-p", splices.pid, "-d", 3, "-r", 500, "--stop", stop,
-             "--max-stopped", 0, output=tmp_path / "x.pb.gz", prefix=prefix).check()
+    # Once for each splice.
+    wallprof("record", "-p", splices.pid, "-r", 500, "--stop", stop,
+             "--max-stopped", 0, output=tmp_path / "x.pb.gz", prefix=prefix,
+             until=lambda: has_waited(splices.pid, splices.pid, 3000)).check()
     dump = wallprof("dump", "-p", splices.pid)
     said = re.search(rf'thread {worker} .*\n(.*)\n', dump.out)
     # The last may have gone, and another come.
     assert not said or said[1] == "  [no stack: a worker of the kernel's]", dump.out
     splices.terminate()
     results = ast.literal_eval(splices.stdout.readline())
-    assert set(results) == {1} and results[1] > 500, results
+    assert set(results) == {1} and results[1] > 2000, results
 
 
 def test_a_worker_of_the_kernel_is_in_no_page_fault(splices, tmp_path):
     """Its registers at a switch are 0, or there are none."""
     wait_until(lambda: worker_of_kernel(splices.pid))
-    wallprof("record", "-p", splices.pid, "-d", 2, "--profile", "block",
-             output=tmp_path / "x.pb.gz").check()
+    wallprof("record", "-p", splices.pid, "--profile", "block",
+             output=tmp_path / "x.pb.gz",
+             until=lambda: has_waited(splices.pid, splices.pid, 2000)).check()
     p = pprof_check.load(str(tmp_path / "x.pb.gz"))
     waits = [s for s in pprof_check.samples(p)
              if s["labels"]["thread"].startswith("iou-wrk-")]
@@ -194,6 +210,13 @@ def test_recordings_leave_time_limits_alone(start, tmp_path, stop, profile):
     check_limits(target)
 
 
+def has_called(pid):
+    """A condition: both callers have waited for more answers than are asked for."""
+    slow, quick = (has_waited(pid, thread_of(pid, name), times)
+                   for name, times in (("slow", 60), ("quick", 600)))
+    return lambda: slow() and quick()
+
+
 def check_answers(target):
     """Each call was asked for once; the last of each is perhaps not over."""
     truth = target.truth()
@@ -204,7 +227,7 @@ def check_answers(target):
 
 def test_dumps_make_no_supervised_call_twice(start):
     target = start("supervised")
-    dump_often(target.pid, 1.5)
+    dump_often(target.pid, 1.5, until=has_called(target.pid))
     check_answers(target)
 
 
@@ -212,9 +235,9 @@ def test_dumps_make_no_supervised_call_twice(start):
 def test_recordings_make_no_supervised_call_twice(start, tmp_path, stop,
                                                   profile):
     target = start("supervised")
-    run = wallprof("-p", target.pid, "-d", 1.5, "-r", 1000, "--stop", stop,
+    run = wallprof("-p", target.pid, "-r", 1000, "--stop", stop,
                    "--scan", "proc", "--profile", profile, "--max-stopped", 0,
-                   output=tmp_path / "x.pb.gz")
+                   output=tmp_path / "x.pb.gz", until=lambda: has_called(target.pid))
     assert run.status in (0, 1), run.err
     check_answers(target)
 

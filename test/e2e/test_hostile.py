@@ -15,7 +15,7 @@ import xml.etree.ElementTree
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, SLOW, WALLPROF, wait_until,
+from conftest import (FIXTURES, SLOW, WALLPROF, has_run, wait_until,
                       wait_until_sampling, wallprof)
 from fault_records import check_whole_time
 
@@ -98,7 +98,8 @@ def test_what_is_written_as_pprof_is_tame(evil, tmp_path):
 
 
 def test_a_dump_after_a_time_out_is_tame(evil):
-    done = raw("--timeout", 0.5, "--", evil.argv[0],
+    # Time for its threads to start.
+    done = raw("--timeout", 5, "--", evil.argv[0],
                evil.argv[1] + ".2")
     assert done.returncode == 124
     assert "reader" in done.stderr.decode()
@@ -120,8 +121,8 @@ def jit(start):
 def jit_names(target, tmp_path, **kwargs):
     """What the code that is in no file is called."""
     out = tmp_path / "x.pb.gz"
-    run = wallprof("-p", target.pid, "-d", 0.3, output=out, timeout=100,
-                   **kwargs)
+    run = wallprof("-p", target.pid, output=out, timeout=100,
+                   until=lambda: has_run(target.pid, 0.3), **kwargs)
     assert run.status in (0, 1), run.err
     target.assert_unharmed()
     p = pprof_check.load(str(out))
@@ -184,7 +185,7 @@ def test_names_in_a_map_of_code_are_tame(jit, tmp_path):
     target, path, line = jit
     path.write_bytes(line + EVIL.replace(b"\n", b"\r") + b"\n")
     for form in ("text", "folded"):
-        done = raw("-p", target.pid, "-d", 0.3, "-f", form)
+        done = raw("-p", target.pid, "-d", 2, "-f", form)
         assert "vil 7" in assert_tame(done.stdout)
     assert any("vil 7" in n for n in jit_names(target, tmp_path))
     p = pprof_check.load(str(tmp_path / "x.pb.gz"))
