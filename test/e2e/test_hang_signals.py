@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import wait_until, wallprof
+from conftest import family, is_alive, wait_until, wallprof
 from test_hang_pipes import is_blocked
 
 # Two threads lock two mutexes in opposite order; the first takes a signal each 20 ms,
@@ -77,16 +77,21 @@ os.read(up[0], 1)
 """
 
 
+# clock_nanosleep(2), on x86-64 and aarch64.
+SLEEPS = 230, 115
+
+
 def check_blocked(program, argument, nready, calls, status):
-    """What `check` ends with for PROGRAM, which says READY NREADY times, once it waits in
-    one of CALLS, numbers on x86-64 and aarch64."""
+    """What `check` ends with for PROGRAM, which says READY NREADY times, once it and its
+    children sleep or wait in one of CALLS, numbers on x86-64 and aarch64."""
     arguments = argument if isinstance(argument, tuple) else (argument,)
     proc = subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)],
                             text=True, stdout=subprocess.PIPE, start_new_session=True)
     try:
         for _ in range(nready):
             assert proc.stdout.readline() == "READY\n"
-        wait_until(lambda: is_blocked(proc.pid, calls))
+        for pid in filter(is_alive, family(proc.pid)):
+            wait_until(lambda pid=pid: is_blocked(pid, calls + SLEEPS))
         wallprof("check", proc.pid, "-i", "300ms").check(status)
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
