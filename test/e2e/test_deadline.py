@@ -262,7 +262,7 @@ def test_orphans_are_killed_without_a_worker():
     whose parents end."""
     script = "sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 0.1; done\" & wait"
     tool = subprocess.Popen(["sh", "-c", 'ulimit -n 12; exec "$@"', "sh", WALLPROF, "run",
-                             "1", "--kill-after", "0.5", "--", "sh", "-c", script],
+                             "4", "--kill-after", "0.5", "--", "sh", "-c", script],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             start_new_session=True)
     pid = int(tool.stdout.readline())
@@ -287,7 +287,7 @@ def test_who_may_not_be_signalled_is_not_said_to_be_killed(tmp_path):
     """As of sudo: the command has another user's ids, real ones too."""
     own = setuid_copy(tmp_path, "setpriv")
     tool = subprocess.Popen(
-        ["setpriv", "--reuid", "65534", "--clear-groups", WALLPROF, "run", "1",
+        ["setpriv", "--reuid", "65534", "--clear-groups", WALLPROF, "run", "4",
          "--kill-after", "0.5", "--", own, "--reuid", "0", "sh", "-c",
          "echo $$; exec sleep 100"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -389,7 +389,7 @@ def test_only_the_commands_own_are_dumped_and_ended(tmp_path):
     """Orphans of the command are, another child of the same parent is not."""
     script = (f"sleep 78 </dev/null >/dev/null 2>&1 & echo $! > {tmp_path}/a;"
               ' exec "$@"')
-    run = timed(["sh", "-c", script, "sh", WALLPROF, "--timeout", "1", "--",
+    run = timed(["sh", "-c", script, "sh", WALLPROF, "--timeout", "4", "--",
                  "sh", "-c", f"(sleep 79 & echo $! > {tmp_path}/b); sleep 80"],
                 stderr=subprocess.STDOUT)
     assert run[0] == 124

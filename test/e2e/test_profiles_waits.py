@@ -61,10 +61,22 @@ class Blocks:
         assert self.stacks > 200, self.stacks
 
     def record(self, profile, target, *args):
-        before = mark(target)
-        _, p = profile(target.pid, "--profile", "block", "-d", 4, *args,
-                       status=(0, 1))
-        self.add(p, between(before, mark(target)))
+        marks = []
+
+        def begun():
+            """The accounts are of the recording's time, not of the tool's start and end."""
+            marks.append(mark(target))
+            end = time.monotonic() + 4
+
+            def over():
+                if time.monotonic() < end:
+                    return False
+                marks.append(mark(target))
+                return True
+            return over
+
+        _, p = profile(target.pid, "--profile", "block", *args, status=(0, 1), until=begun)
+        self.add(p, between(*marks))
 
     def add(self, p, truth):
         assert [(p.string_table[t.type], p.string_table[t.unit])
