@@ -27,6 +27,8 @@ WALLPROF = BUILD / "wallprof"
 FIXTURES = ROOT / os.environ.get("FIXTURES_DIR", "build/fixtures")
 # Names that another test has looked up are of no use to one that looks at how.
 os.environ["WALLPROF_CACHE"] = ""
+# All are less (linux/threads.h, PID_MAX_LIMIT).
+NO_PID = 1 << 22
 SLOW = "asan" in BUILD.name or "valgrind" in os.environ.get("WRAP", "")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))

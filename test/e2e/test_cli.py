@@ -13,8 +13,8 @@ import time
 import pprof_check
 import pytest
 
-from conftest import (BUILD, FIXTURES, ROOT, WALLPROF, Target, sampler_of,
-                      ticks, tids_of, wait_until, wait_until_sampling,
+from conftest import (BUILD, FIXTURES, NO_PID, ROOT, WALLPROF, Target,
+                      sampler_of, ticks, tids_of, wait_until, wait_until_sampling,
                       wallprof)
 
 
@@ -43,13 +43,6 @@ def test_wrong_usage_is_64(args, says):
     assert run.err.count("\n") == 1
 
 
-def no_such_pid():
-    pid = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) - 1
-    while pathlib.Path(f"/proc/{pid}").exists():
-        pid -= 1
-    return pid
-
-
 def assert_error(run, *says, status=2):
     run.check(status)
     lines = run.err.splitlines()
@@ -61,7 +54,7 @@ def assert_error(run, *says, status=2):
 
 def test_no_such_process(tmp_path):
     out = tmp_path / "x.pb.gz"
-    assert_error(wallprof("-p", no_such_pid(), output=out), "no process")
+    assert_error(wallprof("-p", NO_PID, output=out), "no process")
     assert list(tmp_path.iterdir()) == []
 
 

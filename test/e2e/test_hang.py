@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from conftest import wallprof
+from conftest import NO_PID, wallprof
 from hangs import TYPES, Dump, check
 
 CASES = [
@@ -248,16 +248,9 @@ def test_profiles_of_threads(hang, tmp_path):
     assert folded.count(";wait_for_first;") == 8, folded
 
 
-def no_such_pid():
-    pid = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) - 1
-    while pathlib.Path(f"/proc/{pid}").exists():
-        pid -= 1
-    return pid
-
-
 @pytest.mark.parametrize("args", [("--threads",), ("--check",)])
 def test_a_failed_look_is_2_and_says_why(args, tmp_path):
-    run = wallprof(*args, "-p", no_such_pid(), output=tmp_path / "x.txt")
+    run = wallprof(*args, "-p", NO_PID, output=tmp_path / "x.txt")
     run.check(2)
     assert "no process" in run.err and "healthy" not in run.out
     assert list(tmp_path.iterdir()) == []

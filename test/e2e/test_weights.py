@@ -142,7 +142,7 @@ def test_a_thread_that_hardly_gets_a_cpu_has_a_stack(start, profile, kinds,
     """It waits for a CPU for hundreds of milliseconds, and so does its stop."""
     cpu = min(os.sched_getaffinity(0))
     target = start("spinner", 1)
-    tid = max(tids_of(target.pid))
+    tid, = set(tids_of(target.pid)) - {target.pid}
     wait_until(lambda: schedstat(target.pid, tid)[0] > 50e6)
     os.sched_setaffinity(tid, [cpu])
     os.setpriority(os.PRIO_PROCESS, tid, 15)
