@@ -138,6 +138,7 @@ def words(proc, first):
     line = proc.stdout.readline().decode().split()
     if not line:
         err = proc.stderr.read().decode().strip()
+        assert proc.wait(100) == 77 or err.startswith("unshare: "), (proc.args, err)
         pytest.skip(f"no PID namespace with ns_last_pid: {err}")
     assert line[0] == first, line
     return [int(w) for w in line[1:]]
