@@ -92,10 +92,27 @@ class Account:
                 left = leave
 
 
+def merged(spans):
+    """The same times in order, none twice."""
+    ret = []
+    for s in sorted(spans, key=lambda s: s.begin):
+        if ret and s.begin <= ret[-1].end:
+            ret[-1] = Span(ret[-1].begin, max(ret[-1].end, s.end))
+        else:
+            ret.append(s)
+    return ret
+
+
 def overlaps(spans, others):
     """The times that are in one of SPANS and in one of OTHERS."""
-    both = [Span(max(a.begin, b.begin), min(a.end, b.end))
-            for a in spans for b in others]
+    a, b, both = merged(spans), merged(others), []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        both.append(Span(max(a[i].begin, b[j].begin), min(a[i].end, b[j].end)))
+        if a[i].end < b[j].end:
+            i += 1
+        else:
+            j += 1
     return [s for s in both if s.begin <= s.end]
 
 
