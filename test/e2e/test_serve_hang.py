@@ -2,6 +2,7 @@
 """`wallprof serve --on-hang`: what is kept of a process that comes to hang, and that
 nothing is kept of one that does not."""
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -83,7 +84,7 @@ def test_a_process_that_has_ended_hangs_no_more(
     target.proc.kill()
     target.proc.wait()
     # The recorder has it go on whenever it looks.
-    begun = None
+    begun = math.inf
 
     def goes_on_recording():
         nonlocal begun
@@ -93,7 +94,7 @@ def test_a_process_that_has_ended_hangs_no_more(
         if server.metric("wallprof_up{") != 0:
             return False
         now = server.metric("wallprof_history_seconds{")
-        begun = begun or now
+        begun = min(begun, now)
         return now > begun + 1
     wait_until(goes_on_recording, pause=0)
     wait_until(lambda: server.metric("wallprof_hangs_kept_total{") +
