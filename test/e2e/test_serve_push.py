@@ -12,7 +12,7 @@ import time
 import pytest
 
 import pprof_check
-from conftest import BUILD, WALLPROF, family, wait_until
+from conftest import BUILD, WALLPROF, family, wait_until, wallprof
 from ingest import Ingest
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
 
@@ -137,9 +137,12 @@ def test_a_collector_that_is_away(
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_what_was_begun_is_pushed_when_serve_ends(
-        start, serve, ingest, tmp_path, is_away):  # noqa: F811
+        start, serve, ingest, tmp_path, monkeypatch, is_away):  # noqa: F811
     """Long before its interval is over; or what was not sent is said."""
     target = start("hang", "abba")
+    # Recorders have two seconds at the end: names are known by then.
+    monkeypatch.setenv("WALLPROF_CACHE", str(tmp_path / "names"))
+    wallprof("dump", target.pid)
     collector = ingest()
     if is_away:
         collector.end()
