@@ -114,7 +114,7 @@ def test_mutexes_of_two_processes_that_are_looked_at(kind, sleeps):
     try:
         child = int(proc.stdout.readline())
         wait_until(lambda: is_blocked(proc.pid, (202, 98)) and
-                   (sleeps or is_blocked(child, (202, 98))))
+                   is_blocked(child, (230, 115) if sleeps else (202, 98)))
         run = wallprof("check", "-i", "300ms", "-p", proc.pid, "-p", child)
         assert f"held by thread {child}" in run.out, run.out
         if sleeps:
