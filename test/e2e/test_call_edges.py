@@ -5,7 +5,7 @@ import json
 import pytest
 
 from call_edges import Code, Edges
-from conftest import wallprof
+from conftest import has_run, wait_until, wallprof
 from test_unwind_corpus import BUSY, busy
 
 
@@ -24,7 +24,7 @@ def test_callers_are_callers(profile, name):
 def test_the_oracle_knows_wrong_callers(start, profile):
     """Or nothing would be found out: the same stacks the other way round."""
     target = start("stack-gcc-O2", "spin")
-    _, p = profile(target.pid, "-d", 1, "-r", 200)
+    _, p = profile(target.pid, "-r", 200, cpu=0.5)
     edges = Edges()
     edges.add(p)
     assert edges.direct > 5 and not edges.wrong, edges.wrong
@@ -49,6 +49,7 @@ def rows(pid):
 def test_the_oracle_knows_frames_that_are_left_out(start, args):
     """By Go's own table of functions, and by .eh_frame_hdr."""
     target = start(*args)
+    wait_until(has_run(target.pid, 0.05))
     code, found = Code(target.pid), 0
     for row in rows(target.pid):
         assert not code.refutes(row), row
