@@ -10,6 +10,7 @@ import pprof_check
 import pytest
 
 from conftest import children_of, wait_until, wallprof
+from test_hang_pipes import is_blocked
 
 # Its threads wait for nothing, so no threads but main; the first child is not the
 # one that it waits for.
@@ -47,6 +48,8 @@ def test_a_commands_child_is_what_to_record(tmp_path):
 def test_the_child_that_is_waited_for_is_named(start, profile):
     target = start(sys.executable, "-c", WAITS_FOR_THE_SECOND)
     second, first = map(int, target.ready.split()[2:4])
+    # In wait4.
+    wait_until(lambda: is_blocked(target.pid, (61, 260)))
     run, p = profile(target.pid, "-d", "0.3")
     objects = waits(p)
     assert f"child {second} (/bin/sleep 1001)" in objects, objects

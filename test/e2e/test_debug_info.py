@@ -6,7 +6,7 @@ import struct
 import pytest
 
 import pprof_check
-from conftest import wallprof
+from conftest import states_of, wait_until, wallprof
 from symbolizers import Answer, addresses, run
 
 SOURCE = """
@@ -47,12 +47,14 @@ def set_header(prog, name, kind, size):
 def test_a_file_without_lines_is_named(build, start, tmp_path, kind, size, why):
     prog = build(tmp_path, "gcc", "-g", "-gz", source=SOURCE, suffix=".c")
     target = start(prog)
+    wait_until(lambda: states_of(target.pid) == {"S"})
     out = wallprof("dump", target.pid).check()
     assert re.search(r"inner prog\.c:7 ", out.out), out.out
     assert "are missing" not in out.err
     target.end()
     set_header(prog, ".debug_info", kind, size)
     target = start(prog)
+    wait_until(lambda: states_of(target.pid) == {"S"})
     out = wallprof("dump", target.pid).check()
     # Functions are named by the table of symbols, which has no inlined ones.
     assert re.search(r"#\d+ +outer ", out.out) and "inner" not in out.out
