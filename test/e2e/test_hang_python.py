@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import run_ns, states_of, wait_until, wallprof
+from conftest import family, run_ns, states_of, wait_until, wallprof
 
 BEGIN = """
 import queue, signal, socket, threading, time
@@ -112,10 +112,11 @@ def test_the_gil_has_a_holder(gil, status, spinners):
 
 
 def is_idle(pid):
-    """None of its threads has run for 200 ms."""
-    before = run_ns(pid)
+    """Neither it nor a child of its has run for 200 ms."""
+    before = [(p, run_ns(p)) for p in family(pid)]
     time.sleep(0.2)
-    return run_ns(pid) == before and "R" not in states_of(pid)
+    return (before == [(p, run_ns(p)) for p in family(pid)] and
+            not any("R" in states_of(p) for p, _ in before))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
