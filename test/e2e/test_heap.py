@@ -17,7 +17,8 @@ import time
 import pytest
 
 import pprof_check
-from conftest import FIXTURES, WALLPROF, wait_until, wait_until_sampling, wallprof, worker_of
+from conftest import (FIXTURES, WALLPROF, has_slept, wait_until, wait_until_sampling,
+                      wallprof, worker_of)
 
 RATE = 64 << 10
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
@@ -914,11 +915,12 @@ def test_leaks_of_a_part_of_the_recording_say_so(start, tmp_path):
     target = start(compiled(tmp_path, program), wait)
 
     def part():
+        begun = time.monotonic()
         time.sleep(2)
         work(target)
         wait.unlink()
-        begun = time.monotonic()
-        return lambda: time.monotonic() > begun + 5
+        end = begun + 3.5 * (time.monotonic() - begun)
+        return lambda: time.monotonic() > end
     run = wallprof("leaks", target.pid, "--heap-anyway", "--heap-probe", "perf",
                    "--heap-rate", "16K", until=part).check(1)
     assert "first half of the time that the probes stood" in run.out, run.out
@@ -1000,8 +1002,13 @@ def test_a_leak_is_found_by_its_line(start, tmp_path, language):
     subprocess.run([*compiler, source, "-o", tmp_path / "leak"], check=True,
                    timeout=100, stderr=subprocess.DEVNULL)
     target = start(str(tmp_path / "leak"))
-    run = wallprof("leaks", target.pid, "-d", "3", "--heap-anyway",
-                   "--heap-rate", "16K").check((0, 1))
+
+    def served():
+        """3 s, in which a busy machine may let it serve too few."""
+        end, enough = time.monotonic() + 3, has_slept(target.pid, 1000)
+        return lambda: time.monotonic() > end and enough()
+    run = wallprof("leaks", target.pid, "--heap-anyway", "--heap-rate", "16K",
+                   until=served).check((0, 1))
     lines = run.out[run.out.index("\nLeaks:"):].split("\n\n")[0].splitlines()
     line = next(i for i, text in enumerate(text.splitlines(), 1)
                 if "the leak" in text)
