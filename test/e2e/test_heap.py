@@ -585,12 +585,13 @@ def test_probes_that_become_too_dear_go_at_once(start, tmp_path, tier):
     target = start("/usr/bin/perl", "-e",
                    "$SIG{USR1} = sub { $on = 1 }; $| = 1; print 'READY pid=', $$, "
                    "\"\\n\"; sleep 1 until $on; while (1) { my @x = map { [$_] } 1..1000 }")
-    begun = []
+    library = os.path.realpath(LIBRARIES / "libc.so.6")
+    before = text_of(target.pid, library)
 
     def busy():
+        assert text_of(target.pid, library) != before
         target.proc.send_signal(signal.SIGUSR1)
-        begun.append(time.monotonic())
-        return lambda: time.monotonic() > begun[0] + 2
+        return lambda: text_of(target.pid, library) == before
     run = wallprof("-p", target.pid, "--profile", "heap", "--heap-probe", tier,
                    output=tmp_path / "p.pb.gz", until=busy).check(1)
     assert "ended before the recording: probes on the allocator would" in run.err
