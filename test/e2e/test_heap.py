@@ -127,6 +127,12 @@ def test_values_are_those_of_the_programs_books(start, tmp_path, name, tier):
     compare(target.truth(), p)
 
 
+def with_its_own_library(tmp_path):
+    """The environment of a program whose C library has no probes of other tests."""
+    shutil.copy(LIBRARIES / "libc.so.6", tmp_path)
+    return {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+
+
 @each_tier
 @pytest.mark.parametrize("name", ["glibc", "musl"])
 def test_probes_do_not_cut_the_stacks_of_cpu_and_wall_time(start, tmp_path,
@@ -136,8 +142,7 @@ def test_probes_do_not_cut_the_stacks_of_cpu_and_wall_time(start, tmp_path,
     recording of the same library would have all returns of a session's probed: the
     target has a library of its own."""
     if name == "glibc":
-        shutil.copy(LIBRARIES / "libc.so.6", tmp_path)
-        target = start("heap", "100", env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+        target = start("heap", "100", env=with_its_own_library(tmp_path))
     else:
         library = shutil.copy(MUSL, tmp_path)
         target = start(library, FIXTURES / "heap-musl", "100")
