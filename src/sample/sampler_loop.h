@@ -17,6 +17,7 @@
 #include "pace.h"
 #include "perf_source.h"
 #include "stack_copy.h"
+#include "stack_join.h"
 #include "stop_held.h"
 #include "wallprof/kallsyms.h"
 #include "wallprof/random.h"
@@ -47,6 +48,7 @@ struct wp_sampler {
 	struct wp_bpf_scan scan;
 	/* The stack that was copied last. */
 	struct wp_stack_copy copy;
+	struct wp_stack_joins joins;
 	struct wp_copies_ahead ahead;
 	/* Of threads that were stopped together. */
 	struct wp_stops_held held;

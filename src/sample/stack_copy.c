@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "probed_return.h"
@@ -19,9 +18,6 @@ enum {
 	PAGE_REST_MIN = 1024,
 	CHUNK = 4096,
 };
-
-/* A busy thread makes thousands of calls in it. */
-#define MOMENT_NS (100 * WP_NS_PER_US)
 
 int wp_stack_copy_init(struct wp_stack_copy *copy)
 {
@@ -183,28 +179,13 @@ static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 	return need <= copy->len;
 }
 
-/* Is the sample's end as it was, from the last frame that the walk found in it?
- */
-static bool is_end_same(const struct wp_stack_copy *copy)
-{
-	uint8_t now[WP_FOLLOW_STEP];
-	size_t len = copy->read_len + WP_FOLLOW_SAME < copy->sample_len ?
-			     copy->sample_len - copy->read_len :
-			     WP_FOLLOW_SAME;
-	size_t at = copy->sample_len - len;
-
-	return wp_process_read(copy->space->process, copy->start_avma + at, now,
-			       len) == (ssize_t)len &&
-	       memcmp(now, copy->buf + at, len) == 0;
-}
-
-/* Are the bytes from FROM on in the target what they are in the copy? */
-static bool is_same_from(const struct wp_stack_copy *copy, size_t from)
+bool wp_stack_copy_is_same(const struct wp_stack_copy *copy, size_t from,
+			   size_t end)
 {
 	uint8_t now[CHUNK];
 
-	for (size_t len; from < copy->len; from += len) {
-		len = copy->len - from < CHUNK ? copy->len - from : CHUNK;
+	for (size_t len; from < end; from += len) {
+		len = end - from < CHUNK ? end - from : CHUNK;
 		if (wp_process_read(copy->space->process,
 				    copy->start_avma + from, now,
 				    len) != (ssize_t)len ||
@@ -214,23 +195,23 @@ static bool is_same_from(const struct wp_stack_copy *copy, size_t from)
 	return true;
 }
 
-/* As extend, of a thread that goes on: it has not returned past the sample's
- * end if that is unchanged once what is beyond has been read.  One that has, and
- * has called others, comes to overwrite that end too: a moment later all is still
- * as it was. */
+/* As extend, of a thread that goes on: it has returned past the sample's end if that is
+ * not as it was, from the last frame that the walk found in it.  Whether it has where all
+ * is as it was, stack_join.h tells. */
 static bool follow(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 {
-	const struct timespec moment = { .tv_nsec = MOMENT_NS };
 	const size_t had = copy->len;
 
-	if (copy->has_left || copy->sample_len < WP_FOLLOW_SAME ||
-	    !extend(copy, avma, len))
+	if (copy->has_left || copy->sample_len < WP_FOLLOW_SAME)
 		return false;
-	copy->has_left = !is_end_same(copy);
-	if (!copy->has_left) {
-		nanosleep(&moment, NULL);
-		copy->has_left = !is_same_from(copy, had) || !is_end_same(copy);
-	}
+	if (had == copy->sample_len)
+		copy->end_at = copy->read_len + WP_FOLLOW_SAME < had ?
+				       copy->read_len :
+				       had - WP_FOLLOW_SAME;
+	if (!extend(copy, avma, len))
+		return false;
+	copy->has_left = !wp_stack_copy_is_same(copy, copy->end_at,
+						copy->sample_len);
 	if (copy->has_left)
 		copy->len = had;
 	return !copy->has_left;

@@ -7,7 +7,7 @@
  * More of the stack, or another stack, is read from the target if the thread is
  * known to stand still (LIVE); otherwise it is missing.  But a sample's copy, which the
  * kernel keeps below 64 KiB, is read on in the target that goes on (MAY_FOLLOW): the
- * frames above its end are as they were as long as its end is.
+ * frames above its end are as they were as long as its end is (see stack_join.h).
  * What was read of another stack is kept, with what lies above it, for a second walk
  * when the thread goes on.
  * Code and other parts of mapped files are read from the target in any case.
@@ -75,6 +75,8 @@ struct wp_stack_copy {
 	 * bytes. */
 	bool may_follow;
 	size_t sample_len;
+	/* If LEN is more: where that end begins which must be as it was. */
+	size_t end_at;
 	/* The walk has read up to here, from START_AVMA. */
 	size_t read_len;
 	/* Set by reads of the walk: the stack goes on past the copy; the thread has
@@ -91,6 +93,10 @@ struct wp_stack_copy {
 WP_MUST_CHECK
 int wp_stack_copy_init(struct wp_stack_copy *copy);
 void wp_stack_copy_clear(struct wp_stack_copy *copy);
+
+/* Is COPY's [FROM, END), from START_AVMA, what the target has there now? */
+bool wp_stack_copy_is_same(const struct wp_stack_copy *copy, size_t from,
+			   size_t end);
 
 /* Copy from SP in SPACE (less the red zone) up to LEN bytes or WP_COPY_MAX, not
  * past the end of the stack's region; LEN of WP_STACK_COPY_SHORT: as much as

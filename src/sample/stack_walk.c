@@ -82,28 +82,41 @@ struct wp_stack_walk wp_stack_walk(struct wp_target *target,
 	return walk;
 }
 
-struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
-					  struct wp_perf_source *source,
-					  const struct wp_perf_record *record)
+/* Walk the stack in RECORD, a sample of SOURCE, and with MAY_FOLLOW what is above it. */
+static struct wp_stack_walk walk_sample(struct wp_target *target,
+					const struct wp_perf_source *source,
+					const struct wp_perf_record *record,
+					bool may_follow)
 {
+	struct wp_stack_copy *copy = &target->loop->copy;
 	struct wp_regs regs = record->regs;
-	struct wp_stack_walk walk;
 
 	/* Code of another width than the program's has no stack that is known. */
 	if (record->is_32bit != target->space.is_32bit)
 		regs.known = 0;
-	wp_stack_copy_set(&target->loop->copy, &target->space,
-			  regs.v[WP_REG_SP], record->stack, record->stack_len);
-	target->loop->copy.time_ns = record->time_ns;
+	wp_stack_copy_set(copy, &target->space, regs.v[WP_REG_SP],
+			  record->stack, record->stack_len);
+	copy->time_ns = record->time_ns;
 	/* A jump of a probed function to another is known by where that returns to. */
 	if (source->options.bpf_output)
-		target->loop->copy.kept_avma = regs.v[WP_REG_SP];
-	target->loop->copy.may_follow = !record->stack_full ||
-					source->cannot_grow;
-	walk = wp_stack_walk(target, &regs, WP_UNWIND_THOROUGH);
-	source->stack_was_cut |= walk.stack.end == WP_END_BEYOND_COPY &&
-				 walk.is_beyond_copy && record->stack_full &&
-				 !source->cannot_grow;
+		copy->kept_avma = regs.v[WP_REG_SP];
+	copy->may_follow = may_follow;
+	return wp_stack_walk(target, &regs, WP_UNWIND_THOROUGH);
+}
+
+struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
+					  struct wp_perf_source *source,
+					  const struct wp_perf_record *record)
+{
+	struct wp_sampler *loop = target->loop;
+	bool is_cut = record->stack_full && !source->cannot_grow;
+	struct wp_stack_walk walk = walk_sample(target, source, record,
+						!is_cut);
+
+	if (!wp_stack_join_holds(&loop->joins, &loop->copy, record->tid))
+		walk = walk_sample(target, source, record, false);
+	source->stack_was_cut |= is_cut && walk.is_beyond_copy &&
+				 walk.stack.end == WP_END_BEYOND_COPY;
 	return walk;
 }
 
