@@ -366,8 +366,10 @@ def test_a_child_that_holds_a_recorder_up_is_left_alone(serve):  # noqa: F811
 def test_a_process_that_holds_a_recorder_up_is_left_alone(start, serve, tmp_path):  # noqa: F811
     """Of several processes the others go on; one that is served by its pid has no other
     recorder."""
-    held, other = start("unserved"), start("waiters", 5)
-    many = serve("--name", "unserved", "--name", "waiters")
+    # Of names that nothing else has.
+    held, other = (start(shutil.copy(FIXTURES / name, tmp_path / f"own-{name}"), *args)
+                   for name, *args in (("unserved",), ("waiters", 5)))
+    many = serve("--name", "own-unserved", "--name", "own-waiters")
     (tmp_path / "one").mkdir()
     one = Server(tmp_path / "one", held.pid)
     wait_until(lambda: many.metric("wallprof_recorders_failed_total") == 1, 100)
