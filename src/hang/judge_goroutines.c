@@ -298,17 +298,19 @@ void wp_judge_say_lock(const struct wp_dump *dump, uint32_t p, char *text,
 		       size_t size)
 {
 	const struct wp_dump_process *proc = &dump->processes[p];
-	const struct wp_dump_goroutine *v = dump->goroutines +
-					    proc->first_goroutine;
 	uint32_t *order = calloc((size_t)proc->ngoroutines + 1, sizeof(*order));
 	uint32_t n = 0, most, nmost;
 
 	text[0] = '\0';
 	/* Without memory nothing is said. */
-	for (uint32_t i = 0; order && i < proc->ngoroutines; i++)
-		if (v[i].nwaits &&
-		    wp_dump_is_lock(dump, &dump->waits[v[i].first_wait]))
-			order[n++] = v[i].first_wait;
+	for (uint32_t i = 0; order && i < proc->ngoroutines; i++) {
+		const struct wp_dump_goroutine *g =
+			&dump->goroutines[proc->first_goroutine + i];
+
+		if (g->nwaits &&
+		    wp_dump_is_lock(dump, &dump->waits[g->first_wait]))
+			order[n++] = g->first_wait;
+	}
 	if (n > 1) {
 		qsort_r(order, n, sizeof(*order), by_address, (void *)dump);
 		most = find_most(dump, order, n, &nmost);

@@ -221,15 +221,16 @@ static int put_groups(struct wp_print *t,
 int wp_print_goroutines(struct wp_print *t,
 			const struct wp_dump_process *process, bool group)
 {
-	const struct wp_dump_goroutine *all = t->dump->goroutines +
-					      process->first_goroutine;
+	const struct wp_dump_goroutine *all, **order;
 	uint32_t n = process->ngoroutines;
-	const struct wp_dump_goroutine **order;
 	int rc = 0;
 
+	if (!n)
+		return 0;
+	all = t->dump->goroutines + process->first_goroutine;
 	for (uint32_t i = 0; !rc && i < n && !group; i++)
 		rc = put_one(t, &all[i]);
-	if (!n || !group)
+	if (!group)
 		return rc;
 	order = calloc(n, sizeof(const struct wp_dump_goroutine *));
 	if (!order)
