@@ -5,9 +5,8 @@
 # make soak [T=expr]  what takes minutes
 # make faults         write the figures of the last whole runs, and of the last
 #                     fuzzing, into FAULTS.md
-# On two CPUs five at a time take 342 s, four 482 s, three 583 s; with five, a test got
-# a CPU too late in each of the last runs.
-E2E_JOBS ?= $(shell expr $$(nproc) \* 2)
+# On two CPUs six at a time take 527 s, four 622 s.
+E2E_JOBS ?= $(shell expr $$(nproc) \* 3)
 # A part of the tests leaves no figures, nor does a run that failed.
 faults_log = $(if $(T),,FAULTS_LOG=$(CURDIR)/build/faults/$(1).part)
 # A test that is not done in so many seconds fails: what it started is ended, and
