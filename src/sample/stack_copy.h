@@ -7,7 +7,7 @@
  * More of the stack, or another stack, is read from the target if the thread is
  * known to stand still (LIVE); otherwise it is missing.  But a sample's copy, which the
  * kernel keeps below 64 KiB, is read on in the target that goes on (MAY_FOLLOW): the
- * frames above its end are as they were as long as its end is (see stack_join.h).
+ * frames above its end are as they were unless the thread has left it: stack_join.h.
  * What was read of another stack is kept, with what lies above it, for a second walk
  * when the thread goes on.
  * Code and other parts of mapped files are read from the target in any case.
@@ -75,12 +75,13 @@ struct wp_stack_copy {
 	 * bytes. */
 	bool may_follow;
 	size_t sample_len;
-	/* If LEN is more: where that end begins which must be as it was. */
+	/* The end of the sample, which has to be as it was, begins here; set once LEN is
+	 * more than SAMPLE_LEN. */
 	size_t end_at;
 	/* The walk has read up to here, from START_AVMA. */
 	size_t read_len;
 	/* Set by reads of the walk: the stack goes on past the copy; the thread has
-	 * left the frames at the end of the sample's since; memory of another stack
+	 * left the frames at the end of the sample's since, or may have; memory of another stack
 	 * was read or missing. */
 	bool beyond;
 	bool has_left;

@@ -113,8 +113,11 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 	struct wp_stack_walk walk = walk_sample(target, source, record,
 						!is_cut);
 
-	if (!wp_stack_join_holds(&loop->joins, &loop->copy, record->tid))
+	if (!wp_stack_join_holds(&loop->joins, &loop->copy, record->tid,
+				 loop->ntick)) {
 		walk = walk_sample(target, source, record, false);
+		loop->copy.has_left = true;
+	}
 	source->stack_was_cut |= is_cut && walk.is_beyond_copy &&
 				 walk.stack.end == WP_END_BEYOND_COPY;
 	return walk;

@@ -36,7 +36,8 @@ struct wp_stack_walk wp_stack_walk(struct wp_target *target,
 				   enum wp_unwind_pace pace);
 
 /* Walk the stack copy and registers in RECORD, a sample of SOURCE.  If the stack
- * goes on past its copy, SOURCE's stack_was_cut is set. */
+ * goes on past its copy, SOURCE's stack_was_cut is set, or it is read on in the thread,
+ * which may take some ms of each tick (stack_join.h). */
 struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 					  struct wp_perf_source *source,
 					  const struct wp_perf_record *record);
