@@ -217,7 +217,7 @@ static int add_target(struct recording *r, struct wp_err *err)
 					     &r->profile, &r->target, err);
 }
 
-/* Wait until the command has ended, a signal ends wallprof, or UNTIL_NS. */
+/* Wait until the command has ended, a signal ends wallprof, or UNTIL_NS has come. */
 static void await_end(struct recording *r, uint64_t until_ns)
 {
 	/* A second at a time: a signal may come just before the sleep. */
@@ -231,11 +231,13 @@ static int say_ended(struct recording *r, struct wp_err *err)
 {
 	char text[96] = "ended";
 
-	/* A process has no memory a while before its status can be had (kernel/exit.c,
-	 * do_exit): long, if much is to be freed. */
+	/* A process loses its memory before its status can be read (kernel/exit.c,
+	 * do_exit), long before if it has much. */
 	await_end(r, wp_clock_ns() + WP_NS_PER_S);
-	if (r->tracer.child_ended)
+	if (r->tracer.child_ended) {
 		wp_child_describe(r->tracer.child_status, text, sizeof(text));
+		r->child.pid = 0;
+	}
 	return wp_err_set(err, -ESRCH, "process %d %s before a first sample",
 			  r->process.pid, text);
 }
@@ -369,14 +371,9 @@ static void note_end(struct recording *r)
 }
 
 /* Wait for a command that outlives its recording: if wallprof ended, the command
- * would be left in the terminal's background.  How it ended is told. */
+ * would be left in the terminal's background. */
 static void wait_for_child(struct recording *r)
 {
-	char text[96];
-
-	wp_child_discard(&r->child);
-	if (!r->child.pid || r->tracer.child_ended)
-		return;
 	/* Takes late stops of its threads, too. */
 	wp_tracer_init(&r->tracer);
 	r->tracer.child = r->child.pid;
@@ -390,6 +387,18 @@ static void wait_for_child(struct recording *r)
 		       "end",
 		       r->child.pid);
 	await_end(r, UINT64_MAX);
+}
+
+/* If it has not been told how the command ended, it is now. */
+static void end_child(struct recording *r)
+{
+	char text[96];
+
+	wp_child_discard(&r->child);
+	if (!r->child.pid)
+		return;
+	if (!r->tracer.child_ended)
+		wait_for_child(r);
 	if (!r->tracer.child_ended || r->options->quiet)
 		return;
 	wp_child_describe(r->tracer.child_status, text, sizeof(text));
@@ -448,7 +457,7 @@ int wp_cmd_record(const struct wp_options *options)
 	wp_recorded_clear(&r.recorded);
 	wp_tracer_clear(&r.tracer);
 	wp_process_clear(&r.process);
-	wait_for_child(&r);
+	end_child(&r);
 	wp_profile_clear(&r.profile);
 	return status;
 }
