@@ -27,7 +27,7 @@ WALLPROF = BUILD / "wallprof"
 FIXTURES = ROOT / os.environ.get("FIXTURES_DIR", "build/fixtures")
 # Names that another test has looked up are of no use to one that looks at how.
 os.environ["WALLPROF_CACHE"] = ""
-# All are less (linux/threads.h, PID_MAX_LIMIT).
+# Every pid is less (linux/threads.h, PID_MAX_LIMIT).
 NO_PID = 1 << 22
 SLOW = "asan" in BUILD.name or "valgrind" in os.environ.get("WRAP", "")
 
@@ -134,10 +134,10 @@ def has_run(pid, seconds):
     return lambda: run_ns(pid) >= until
 
 
-def has_slept(pid, times):
-    """A condition: PID has gone to sleep so often since."""
+def has_slept(pid, times, tid=None):
+    """A condition: PID, or its thread TID, has gone to sleep so often since."""
     def switches():
-        return int(status_of(pid)["voluntary_ctxt_switches"])
+        return int(status_of(pid, tid)["voluntary_ctxt_switches"])
     until = switches() + times
     return lambda: switches() >= until
 

@@ -263,10 +263,16 @@ def test_the_status_of_a_command_without_a_sample_is_told(tmp_path):
 
 
 def test_the_status_of_a_command_that_outlives_its_recording_is_told(tmp_path):
-    run = wallprof("-d", 0.1, "--", "sh", "-c", "sleep 1; exit 3",
-                   output=tmp_path / "x.pb.gz")
-    assert "goes on; waiting for it to end" in run.err
-    assert run.err.endswith("the command exited with status 3\n"), run.err
+    tool = subprocess.Popen([WALLPROF, "-d", "0.1", "-o", tmp_path / "x.pb.gz", "--",
+                             "sh", "-c", "read line; exit 3"], text=True,
+                            stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    said = ""
+    while "goes on; waiting for it to end" not in said:
+        line = tool.stderr.readline()
+        assert line, said
+        said += line
+    assert tool.communicate("line\n", timeout=100)[1] == (
+        "wallprof: the command exited with status 3\n")
 
 
 def test_a_command_keeps_its_streams_and_limits(tmp_path):

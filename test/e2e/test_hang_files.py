@@ -172,7 +172,7 @@ POLLS = f"{sys.executable} -c 'import select; select.poll().poll()'"
 
 
 def sleeps_below(pid):
-    """Does one that PID has started sleep, in clock_nanosleep or poll?"""
+    """Does PID, or one that it has started, sleep, in clock_nanosleep or poll?"""
     with contextlib.suppress(OSError):
         return any(is_blocked(p, (230, 115, 7, 73)) for p in family(pid))
     return False

@@ -18,8 +18,8 @@ import time
 import pytest
 
 import pprof_check
-from conftest import (FIXTURES, SLOW, WALLPROF, Run, has_run, is_clean,
-                      status_of, tids_of, wait_until, wait_until_sampling,
+from conftest import (FIXTURES, SLOW, WALLPROF, Run, has_run, has_slept,
+                      is_clean, status_of, tids_of, wait_until, wait_until_sampling,
                       wallprof)
 
 HERE = pathlib.Path(__file__).parent
@@ -82,9 +82,10 @@ WITH_STOPS = [(stop, profile) for stop in ("auto", "all")
 def dump_often(pid, seconds, least=1, until=lambda: True):
     """One dump after the other for SECONDS, and LEAST dumps, and until the condition is
     true; what they showed."""
-    end = time.monotonic() + seconds
+    begun = time.monotonic()
     dumps = []
-    while time.monotonic() < end or len(dumps) < least or not until():
+    while time.monotonic() < begun + seconds or len(dumps) < least or not until():
+        assert time.monotonic() < begun + seconds + 200
         dumps.append(wallprof("--threads", "-p", pid))
         assert dumps[-1].status in (0, 1), dumps[-1].err
     return dumps
@@ -129,14 +130,6 @@ def worker_of_kernel(pid):
     return thread_of(pid, "iou-wrk-")
 
 
-def has_waited(pid, tid, times):
-    """A condition: the thread has waited so many times more than now."""
-    def waits():
-        return int(status_of(pid, tid)["voluntary_ctxt_switches"])
-    until = waits() + times
-    return lambda: waits() >= until
-
-
 # A stop ended the wait of the splice: 38 of 3,587 failed with ERESTARTSYS.
 @pytest.mark.parametrize("deny", [False, True])
 @pytest.mark.parametrize("stop", ["auto", "all"])
@@ -146,7 +139,7 @@ def test_a_worker_of_the_kernel_fails_no_request(splices, tmp_path, stop, deny):
     # Once for each splice.
     wallprof("record", "-p", splices.pid, "-r", 500, "--stop", stop,
              "--max-stopped", 0, output=tmp_path / "x.pb.gz", prefix=prefix,
-             until=lambda: has_waited(splices.pid, splices.pid, 3000)).check()
+             until=lambda: has_slept(splices.pid, 3000)).check()
     dump = wallprof("dump", "-p", splices.pid)
     said = re.search(rf'thread {worker} .*\n(.*)\n', dump.out)
     # The last may have gone, and another come.
@@ -161,7 +154,7 @@ def test_a_worker_of_the_kernel_is_in_no_page_fault(splices, tmp_path):
     wait_until(lambda: worker_of_kernel(splices.pid))
     wallprof("record", "-p", splices.pid, "--profile", "block",
              output=tmp_path / "x.pb.gz",
-             until=lambda: has_waited(splices.pid, splices.pid, 2000)).check()
+             until=lambda: has_slept(splices.pid, 2000)).check()
     p = pprof_check.load(str(tmp_path / "x.pb.gz"))
     waits = [s for s in pprof_check.samples(p)
              if s["labels"]["thread"].startswith("iou-wrk-")]
@@ -212,7 +205,7 @@ def test_recordings_leave_time_limits_alone(start, tmp_path, stop, profile):
 
 def has_called(pid):
     """A condition: both callers have waited for more answers than are asked for."""
-    slow, quick = (has_waited(pid, thread_of(pid, name), times)
+    slow, quick = (has_slept(pid, times, wait_until(lambda name=name: thread_of(pid, name)))
                    for name, times in (("slow", 60), ("quick", 600)))
     return lambda: slow() and quick()
 

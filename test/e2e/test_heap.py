@@ -589,8 +589,9 @@ def test_probes_that_become_too_dear_go_at_once(start, tmp_path, tier):
     probe takes 7 us."""
     target = start("/usr/bin/perl", "-e",
                    "$SIG{USR1} = sub { $on = 1 }; $| = 1; print 'READY pid=', $$, "
-                   "\"\\n\"; sleep 1 until $on; while (1) { my @x = map { [$_] } 1..1000 }")
-    library = os.path.realpath(LIBRARIES / "libc.so.6")
+                   "\"\\n\"; sleep 1 until $on; while (1) { my @x = map { [$_] } 1..1000 }",
+                   env=with_its_own_library(tmp_path))
+    library = str(tmp_path / "libc.so.6")
     before = text_of(target.pid, library)
 
     def busy():

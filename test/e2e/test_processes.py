@@ -134,7 +134,8 @@ def test_a_child_is_found_and_one_that_ends_is_kept(start, tmp_path):
         wait_until(lambda: holds_files_of(sh) and holds_files_of(sleep))
         # It has the name of what it executes, and is looked at again.
         wait_until(lambda: pathlib.Path(f"/proc/{sleep}/comm").read_text() == "sleep\n")
-        sampler = next(p for p in family(os.getpid()) if holds_files_of(sleep, p))
+        sampler = wait_until(lambda: [p for p in family(os.getpid())
+                                      if holds_files_of(sleep, p)])[0]
         wait_until(has_slept(sampler, 10))
         os.kill(sleep, signal.SIGKILL)
         wait_until(lambda: not children_of(pids[2]))

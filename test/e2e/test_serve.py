@@ -515,8 +515,8 @@ def test_the_ring_ends_where_its_memory_does(start, serve):
     wait_until(lambda: server.metric("wallprof_history_dropped_total{") > 3,
                pause=0.1)
     # Half of it is the ring's; one mark stays, however large.
-    marks, size = server.metrics("wallprof_history_seconds{",
-                                 "wallprof_history_bytes{")
+    marks, size = wait_until(lambda: [n for n in server.metrics(
+        "wallprof_history_seconds{", "wallprof_history_bytes{") if n == n])
     assert size <= 32 << 10 or marks < 2, (marks, size)
     pprof = server.get("/debug/pprof/wall?seconds=1")
     assert pprof[:2] == b"\x1f\x8b"
