@@ -55,7 +55,8 @@ def settle(pid):
 @pytest.fixture
 def goroutines(start):
     def begin(name="goroutines"):
-        target = start(name)
+        # One goroutine spins: the others need a place to run, also on one CPU.
+        target = start(name, env={**os.environ, "GOMAXPROCS": "2"})
         settle(target.pid)
         return target
     return begin
