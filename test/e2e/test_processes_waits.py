@@ -94,7 +94,7 @@ def test_waits_are_those_of_each_process(start, tmp_path, how):
     waiting = waited(without(without(wall, "running"), "runnable"), "wall")
     for pid in pids:
         assert told[pid] == pytest.approx(waiting[pid], rel=0.03), (
-            told, waiting)
+            pid, told, waiting, run.err)
 
 
 def test_threads_that_wake_before_the_first_look(start, tmp_path):
