@@ -389,7 +389,7 @@ static void wait_for_child(struct recording *r)
 	await_end(r, UINT64_MAX);
 }
 
-/* If it has not been told how the command ended, it is now. */
+/* Wait for the command, and tell how it ended, unless that has been told. */
 static void end_child(struct recording *r)
 {
 	char text[96];

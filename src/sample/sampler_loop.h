@@ -48,7 +48,7 @@ struct wp_sampler {
 	struct wp_bpf_scan scan;
 	/* The stack that was copied last. */
 	struct wp_stack_copy copy;
-	/* Of samples' copies, and what was read above them. */
+	/* Ends of samples, and frames above them, that are of one stack. */
 	struct wp_stack_joins joins;
 	struct wp_copies_ahead ahead;
 	/* Of threads that were stopped together. */

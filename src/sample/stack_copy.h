@@ -81,8 +81,8 @@ struct wp_stack_copy {
 	/* The walk has read up to here, from START_AVMA. */
 	size_t read_len;
 	/* Set by reads of the walk: the stack goes on past the copy; the thread has
-	 * left the frames at the end of the sample's since, or may have; memory of another stack
-	 * was read or missing. */
+	 * left the frames at the end of the sample's since, or may have; memory of
+	 * another stack was read or missing. */
 	bool beyond;
 	bool has_left;
 	bool elsewhere;

@@ -11,12 +11,13 @@
 #include "wallprof/io.h"
 #include "wallprof/procfs.h"
 
-/* A busy thread makes thousands of calls in a moment.  As many as a tick of the kernel's
- * takes (4 ms as Debian builds it), each with the 50 us by which a sleep is late. */
+/* A busy thread makes thousands of calls in a moment.  MOMENTS of them are longer than
+ * the time between two ticks of the kernel (4 ms as Debian builds it): each sleep is some
+ * 50 us late. */
 #define MOMENT_NS (100 * WP_NS_PER_US)
 enum { MOMENTS = 30 };
 
-/* What a thread does. */
+/* What a thread does at one time. */
 struct doing {
 	bool has_ended;
 	/* It sleeps with that stack pointer. */
